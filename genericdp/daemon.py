@@ -202,7 +202,7 @@ class Daemon:
     def _step(self, answer: Answer | None = None) -> None:
         answer = self._answer = joined(self._answer, answer)
         taken, memory = take(self._builder, self._devices, self.memory, self._now(), answer)
-        inventory = without_links(taken, self._links.apply(taken.links()))
+        inventory = without_links(taken, self._links.apply({**taken.links(), **taken.held_links}))
         inventory = self.cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)
         self.recorder.see_answer(answer, inventory, memory)

@@ -14,7 +14,7 @@ The rules of this file:
   later. So the checkpoint counts as well until it was read while the kubelet follows our lists. From then on,
   this daemon gives everything.
 * The checkpoint is also read before the first inventory: where the memory was lost, ids depend on what pods
-  hold.
+  hold. So is where the links lead, which tells what an id meant that edited rules no longer give to a device.
 * Nothing is asked while nothing depends on the answer, except after each start of a kubelet: once at once,
   and once when it knows its pods. A start that finds a USB unit in use depends on it for a moment.
 * A kubelet that is asked forgets the pods that have gone, but its checkpoint names them until it is written
@@ -24,13 +24,14 @@ The rules of this file:
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
 from genericdp.core.memory.held import Answer, Held, may_be_of_the_past
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
+from genericdp.files import links
 from genericdp.kubelet import checkpoint, podresources
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.kubelet.socket import KubeletSocket
@@ -111,15 +112,17 @@ class Forgetting:
         self._answered: tuple[object, object] | None = None
         self._incomplete = self._unread = False
         self._knows_earlier = self._is_awaited = False
+        self._led: Mapping[str, str] = {}
         self._written = float("-inf")
 
     async def begin(self) -> Answer | None:
         """What may have been given before this daemon serves, for the first inventory; None: nobody knows."""
+        self._led = links.led(self._link_dir)
         asked, found = self._now(), await self._read_checkpoint()
         if found is None:
             return None
         answer = Answer(frozenset(), asked, complete=False, checkpointed=found.ids, earlier=found.given)
-        return replace(answer, named=found.named)
+        return replace(answer, named=found.named, led=self._led)
 
     def held(self) -> Held:
         """What pods may hold."""
@@ -229,10 +232,11 @@ class Forgetting:
         complete = complete and self.complete()
         self._tries, self._incomplete = 0, not complete
         first, self._answered = self._answered != seen, seen
-        answer = Answer(frozenset(held), asked, complete, checkpointed=None, first=first)
+        answer = Answer(frozenset(held), asked, complete, checkpointed=None, first=first, led=self._led)
         if found is not None:
             earlier = frozenset[tuple[str, str]]() if self._knows_earlier else found.given
             self._knows_earlier |= followed
+            self._led = {} if self._knows_earlier else self._led
             answer = replace(answer, checkpointed=found.ids, named=found.named, earlier=earlier)
         self._tell_saved(found)
         self._tell(answer)

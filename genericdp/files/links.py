@@ -11,6 +11,7 @@ The rules of this file:
   (`packaging/udev`). It is left alone until its device was read again.
 * A link of an earlier process that is not wanted now may be named in an answer that the kubelet saved:
   it is pointed at itself, not removed. Links to anything but devices are left alone.
+* No answer names a link that only tells which node a pod holds (`HELD`), so it goes when it is not wanted.
 * A shortage of descriptors keeps no link from changing: the directory stays open after the first time.
 * Only genericdp can write the directory (`trust`). What the administrator puts there nevertheless never
   keeps a link from changing, unless it has the name of that link.
@@ -25,6 +26,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from genericdp import log
+from genericdp.core.memory.answered import HELD
 from genericdp.errors import SHORTAGES, GenericdpError
 from genericdp.files.kept_directory import MODE, KeptDirectory, is_abandoned, make_for_all
 from genericdp.files.trust import UntrustedError
@@ -85,7 +87,7 @@ class Links:
         for name in sorted({*wanted, *present}):
             target = wanted.get(name) or name
             try:
-                if name not in wanted and name in self._ours:
+                if name not in wanted and (name in self._ours or _only_tells(name, present[name])):
                     _remove(directory, name)
                 elif present.get(name) == name != target == self._made.get(name):
                     dead.add(name)
@@ -173,6 +175,20 @@ class Links:
             )
 
 
+def led(directory: str) -> dict[str, str]:
+    """Where the links lead that an earlier process left: link -> path of a device node.
+
+    What tells this of a link which leads nowhere (`HELD`) counts as if that link led there.
+    """
+    found: dict[str, str] = {}
+    with suppress(OSError), os.scandir(directory) as entries:
+        for name in sorted(entry.name for entry in entries):
+            target = _target(f"{directory}/{name}")
+            if target is not None and _is_ours(target) and not name.startswith("."):
+                found[name.removeprefix(HELD)] = target
+    return found
+
+
 def _unusable(directory: str, error: OSError) -> GenericdpError:
     return GenericdpError(
         f"cannot use the link directory '{directory}': {error.strerror}",
@@ -184,6 +200,11 @@ def _unusable(directory: str, error: OSError) -> GenericdpError:
 def _is_temporary(name: str) -> bool:
     """Whether a link has such a name only until it is renamed."""
     return (_NEW.fullmatch(name) or _NEW_OF_UDEV.fullmatch(name)) is not None
+
+
+def _only_tells(name: str, target: str) -> bool:
+    """Whether it is one of genericdp's that no answer names."""
+    return name.startswith(HELD) and (target == name or _is_ours(target))
 
 
 def _is_ours(target: str) -> bool:

@@ -68,7 +68,7 @@ async def check(scene: Scene, one: PodStatus, other: PodStatus) -> None:
         OF_FIRST: f"a pod may still hold it as {PLAIN}",
     }
     leads = {link: Path(target).name for link, target in links_in(scene.settings).items()}
-    assert leads == {PLAIN: PLAIN, OF_SECOND: "ttyUSB1", OF_FIRST: OF_FIRST}
+    assert leads == {PLAIN: PLAIN, f"held+{PLAIN}": "ttyUSB0", OF_SECOND: "ttyUSB1", OF_FIRST: OF_FIRST}
     await scene.until_allocatable(1, capacity=3)
     for pod in (one, other):
         await scene.kubelet.restart_container(pod, "main")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import GenericdpError
-from genericdp.files.links import Changed, Links
+from genericdp.files.links import Changed, Links, led
 from genericdp.service.standby import NAME, NodeLock
 from tests.scenes.shortage import descriptors_left
 from tests.scenes.stranger import as_stranger
@@ -191,6 +191,30 @@ def test_a_link_of_an_earlier_process_that_nobody_asks_for_is_pointed_at_itself(
     Links(str(tmp_path)).apply({"ftdi_A5": "/dev/ttyUSB0", "kept": "/dev/null"})
     assert Links(str(tmp_path)).apply({"kept": "/dev/null"}) == {}
     assert links_in(tmp_path) == {"ftdi_A5": "ftdi_A5", "kept": "/dev/null"}
+
+
+def test_a_link_that_only_tells_which_node_is_held_is_removed_when_nobody_asks_for_it(tmp_path: Path) -> None:
+    for name, target in (("held+a", "/dev/ttyUSB0"), ("held+b", "held+b"), ("held+c", "/etc/passwd")):
+        (tmp_path / name).symlink_to(target)
+    Links(str(tmp_path)).apply({"a": None})
+    assert links_in(tmp_path) == {"a": "a", "held+c": "/etc/passwd"}
+
+
+def test_links_of_an_earlier_process_tell_where_they_led(tmp_path: Path) -> None:
+    directory, file = tmp_path / "directory", tmp_path / "file"
+    directory.mkdir()
+    file.touch()
+    for name, target in {
+        "a@if00": "/dev/ttyUSB0",
+        "dead": "dead",
+        "held+b": "/dev/ttyUSB1",
+        "held+dead": "/dev/ttyUSB2",
+        "elsewhere": "/etc/passwd",
+        ".new-0": "/dev/ttyUSB3",
+    }.items():
+        (directory / name).symlink_to(target)
+    assert led(str(directory)) == {"a@if00": "/dev/ttyUSB0", "b": "/dev/ttyUSB1", "dead": "/dev/ttyUSB2"}
+    assert led(str(tmp_path / "missing")) == led(str(file)) == {}
 
 
 def test_what_a_killed_process_left_half_done_is_cleared_away(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
+from genericdp.core.memory.answered import HELD
 from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Named
 from genericdp.core.memory.memory import Memory, resumed
 from tests.properties.pods import Pod as GivenPod
@@ -188,6 +189,12 @@ def from_checkpoint(pods: Collection[GivenPod], now: float) -> Answer:
     return Answer(frozenset(), now, complete=False, checkpointed=held, earlier=ids, named=named)
 
 
+def left_links(inventory: Inventory) -> dict[str, str]:
+    """Where the links lead that the daemon of before left (`genericdp.files.links.led`)."""
+    leads = {link: path for link, path in inventory.links().items() if path is not None}
+    return {link.removeprefix(HELD): path for link, path in inventory.held_links.items()} | leads
+
+
 lose = st.tuples(st.just("lose"))
 
 
@@ -199,6 +206,7 @@ class LostCard(Card):
     """pods from before a loss of which nothing tells what they have: several were there"""
 
     def lose(self) -> None:
+        led = left_links(self.inventory)
         self.inventory, self.memory = Inventory(), resumed(Memory(), self.now)
         there = {physical for physical, _ in self.at.values()}
         self.unknown = [
@@ -206,7 +214,7 @@ class LostCard(Card):
             for pod in self.pods
             if pod.first and len(there) > 1 and {physical for physical, _ in pod.first.values()} <= there
         ]
-        self.step(from_checkpoint(self.pods, self.now))
+        self.step(replace(from_checkpoint(self.pods, self.now), led=led))
 
     def may_stand_in(self, was: Physical, its_port: str, now: Physical, port: str) -> bool:
         """Nobody gets another one if several were there after the loss."""
@@ -234,13 +242,11 @@ def test_no_two_pods_have_one_sibling_though_the_memory_is_lost(
     check_card(rules, history)
 
 
-#: What pods hold of a resource that has left the rules is not learned again.
-OF_ONE_RESOURCE = [name for name, text in CARD_RULES.items() if 'name = "y"' not in text]
-edits = st.tuples(st.just("edit"), st.sampled_from(OF_ONE_RESOURCE))
+edits = st.tuples(st.just("edit"), st.sampled_from(sorted(CARD_RULES)))
 
 
 @example("all of the card", [("change", frozenset([2])), ("admit", 0), ("edit", "shared"), ("lose",)])
-@given(st.sampled_from(OF_ONE_RESOURCE), st.lists(st.one_of(plugging, pods, edits, lose), max_size=20))
+@given(st.sampled_from(sorted(CARD_RULES)), st.lists(st.one_of(plugging, pods, edits, lose), max_size=20))
 def test_nor_do_they_after_an_edit_of_the_rules(rules: str, history: list[tuple[str, ...]]) -> None:
     check_card(rules, history)
 
@@ -254,8 +260,10 @@ class LostNode(Holder):
     """A node with units of any kind, some of which may be absent when the memory is lost."""
 
     def lose(self) -> None:
+        """The daemon has lost its memory, and the kubelet soon says who holds what."""
+        led = left_links(self.inventory)
         self.inventory, self.memory = Inventory(), resumed(Memory(), self.now)
-        self.step(from_checkpoint(self.pods, self.now))
+        self.step(replace(from_checkpoint(self.pods, self.now), led=led))
 
     def may_stand_in(self, was: Physical, its_port: str, now: Physical, port: str) -> bool:
         """What has left may seem to be what is there: nobody remembers that there were two."""
@@ -286,6 +294,47 @@ def test_a_pod_has_all_its_links_and_they_lead_to_what_it_got_though_the_memory_
     rules: str, history: list[tuple[str, ...]]
 ) -> None:
     node = LostNode(rules)
+    node.step()
+    for name, *arguments in history:
+        getattr(node, name)(*arguments)
+        node.check()
+
+
+#: Pods get what is plugged in, the rules are edited, perhaps while no daemon runs, and the memory is lost.
+edit = st.tuples(st.just("edit"), st.sampled_from(sorted(NODE_RULES)))
+lose_with = st.tuples(st.just("lose_with"), st.sampled_from(sorted(NODE_RULES)))
+delete = st.tuples(st.just("delete"), any_number)
+losses_after_edits = st.tuples(
+    st.lists(plug, min_size=1, max_size=4),
+    st.lists(admit, min_size=1, max_size=2),
+    st.lists(st.one_of(edit, admit), max_size=2),
+    st.tuples(lose_with),
+    st.lists(st.one_of(admit, admit, edit, lose_with, start, delete), min_size=1, max_size=6),
+).map(lambda parts: [each for part in parts for each in part])
+
+
+@dataclass
+class EditedNode(LostNode):
+    """A node that keeps what is plugged in, with one question: whether two pods can have one device node."""
+
+    def lose_with(self, rules: str) -> None:
+        """The next daemon has no memory, and is the first one that reads these rules."""
+        self.rules = rules
+        self.lose()
+
+    def check(self) -> None:
+        for one, other in apart(self.pods):
+            for mine in self.possibly(one):
+                for theirs in self.possibly(other):
+                    assert mine.isdisjoint(theirs), (one, other)
+
+
+@pytest.mark.parametrize("rules", sorted(NODE_RULES))
+@given(history=losses_after_edits)
+def test_no_two_pods_have_one_device_node_though_the_memory_is_lost_after_an_edit(
+    rules: str, history: list[tuple[str, ...]]
+) -> None:
+    node = EditedNode(rules)
     node.step()
     for name, *arguments in history:
         getattr(node, name)(*arguments)

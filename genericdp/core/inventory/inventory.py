@@ -51,6 +51,7 @@ class Inventory:
     waiting         ids that have to wait until no pod holds their device under another id
     orphaned_links  links of devices whose resource has left the rules, and that pods may still hold
     renamed_links   links that an earlier release named otherwise -> the device node to which they lead
+    held_links      more links, which no pod gets: to the nodes of held ids whose links lead nowhere
     conflicts       exclusive device nodes that other resources share
     """
 
@@ -62,6 +63,7 @@ class Inventory:
     waiting: tuple[str, ...] = ()
     orphaned_links: tuple[str, ...] = ()
     renamed_links: Mapping[str, str] = field(default_factory=dict)
+    held_links: Mapping[str, str] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
     untold: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -25,7 +25,9 @@ The **memory** is saved: the devices, the ties of twins, how devices are shared,
 else is built anew from the rules and the udev devices at each event.
 
 A pod that was **answered** by CDI has only names, whose meaning is remembered while its ids are held. So are
-the links of any other pod. If the memory is lost, both are learned again from the kubelet's checkpoint.
+the links of any other pod. If the memory is lost, both are learned again from the kubelet's checkpoint. Then
+only the links tell which device nodes an id meant that edited rules no longer give. An edit makes them lead
+nowhere, so **held links** lead there.
 
 Read in this order: `remembered`, `room`, `held`, `answered`, `absence`, `renewal`, `withdrawn`, `waiting`,
 `memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text, `fields` what

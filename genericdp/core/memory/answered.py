@@ -11,6 +11,8 @@ The rules of this file:
 * A name that was not saved, or was lost with the memory, is learned again from the kubelet's checkpoint. It
   counts only if it is the name of the ids of its container and all of them are held.
 * The same goes for links. A link counts only if it may be that of a device of these ids, or of a shared node.
+* Where the links of such an id led tells which device nodes its pod got. That only keeps them from others: by
+  then, a link may have led to another unit, so it gives the pod nothing.
 """
 
 import re
@@ -19,7 +21,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
+from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import hash_of, natural
+from genericdp.core.inventory.offer import Offer
+from genericdp.core.inventory.place import (
+    Spot,
+    is_of_node,
+    is_of_number,
+    spot_of,
+    spot_of_node,
+)
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory import fields
 from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, Named
@@ -30,6 +42,10 @@ from genericdp.core.rules.name import cdi_kind
 
 #: How many links are learned from one answer, of all pods together. Each of them is wanted and saved.
 LEARNED_LIMIT = 10 * ID_LIMIT
+
+#: How the names of links begin that tell which device nodes pods hold whose own links lead nowhere. No id has
+#: a "+".
+HELD = "held+"
 
 _MARK_LENGTH = 10
 
@@ -161,6 +177,64 @@ def with_links(devices: Mapping[str, Remembered], before: Held, held: Held) -> M
             if len(links) > len(known.device.links):
                 more[holding.device] = replace(known, device=replace(known.device, links=links))
     return {**devices, **more} if more else devices
+
+
+def with_led(
+    unknown: Mapping[str, Remembered],
+    answer: Answer | None,
+    plugged: Plugged,
+    offers: Mapping[str, Offer],
+) -> Mapping[str, Remembered]:
+    """What pods hold although nothing is remembered of it, with the device nodes to which its links led.
+
+    Edited rules may offer these under other ids.
+    """
+    if answer is None or not answer.led or not unknown:
+        return unknown
+    at = {
+        node.device_node: spot._replace(number=plugged.numbers.get(node.sys_path, 0))
+        for spot, group in plugged.groups.items()
+        for node in group
+    }
+    led: dict[str, list[Spot]] = {}
+    for link, path in answer.led.items():
+        if path in at:
+            led.setdefault(link.partition("@")[0], []).append(at[path])
+    more: dict[str, Remembered] = {}
+    for id_ in led.keys() & unknown.keys():
+        offer = offers.get(unknown[id_].resource)
+        offered = None if offer is None else offer.called(id_)
+        spots = () if offered is None else offered.spots
+        lost = dict.fromkeys(spot for spot in led[id_] if spot not in spots)
+        more[id_] = replace(unknown[id_], earlier=tuple(lost))
+    return {**unknown, **more} if more else unknown
+
+
+def held_links(held: Iterable[str], devices: Mapping[str, Remembered], plugged: Plugged) -> Mapping[str, str]:
+    """Links to the device nodes of what pods hold, where no link of its id leads to them now.
+
+    No pod gets them. Should the memory be lost, they tell what the id meant.
+    """
+    known = ((id_, devices[id_]) for id_ in held if id_ in devices)
+    hidden = {id_: (*_hidden(each),) for id_, each in known if each.absent_since is not None or each.earlier}
+    by_number: dict[Spot, UdevDevice] = {}
+    if any(is_of_number(spot) for spots in hidden.values() for spot in spots):
+        nodes = (node for group in plugged.groups.values() for node in group)
+        by_number = {spot: node for node in nodes for spot in (spot_of(node.number), spot_of_node(node))}
+    found: dict[str, str] = {}
+    for id_, spots in hidden.items():
+        several = ((by_number[spot],) if spot in by_number else plugged.nodes_at(spot) for spot in spots)
+        paths = dict.fromkeys(node.device_node for node in chain.from_iterable(several) if node.device_node)
+        found |= {f"{HELD}{id_}" + (f"@{n}" if n else ""): path for n, path in enumerate(paths)}
+    return found
+
+
+def _hidden(known: Remembered) -> Iterator[Spot]:
+    """Where a pod may have device nodes to which no link of its device leads."""
+    device = known.device
+    mine = (*device.spots, *device.also) if known.absent_since is not None else ()
+    # The link that led there is of no use here.
+    return (spot._replace(serial="") if is_of_node(spot) else spot for spot in (*mine, *known.earlier))
 
 
 def of_several(unknown: Collection[str], held: Held, answer: Answer | None) -> frozenset[str]:

@@ -18,7 +18,7 @@ The rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.ids import may_be_current_id, may_be_id, may_be_id_of
@@ -84,6 +84,7 @@ class Answer:
     named         what the checkpoint says of answers, also of pods that have gone
     earlier       (resource, id) of what is in the checkpoint and may have been given before this daemon
                   serves
+    led           where links led before this daemon serves: link -> path of the device node
     """
 
     ids: frozenset[tuple[str, str]]
@@ -93,13 +94,15 @@ class Answer:
     first: bool = False
     named: tuple[Named, ...] = ()
     earlier: frozenset[tuple[str, str]] = frozenset()
+    led: Mapping[str, str] = field(default_factory=dict)
 
 
 def joined(before: Answer | None, answer: Answer | None) -> Answer | None:
     """What two answers say together, if the step that took the first one has failed. Nobody asks again."""
     if before is None or answer is None:
         return answer or before
-    return replace(answer, first=answer.first or before.first, earlier=answer.earlier | before.earlier)
+    earlier = answer.earlier | before.earlier
+    return replace(answer, first=answer.first or before.first, earlier=earlier, led=answer.led or before.led)
 
 
 def is_being_admitted(holding: Holding, now: float) -> bool:
@@ -138,9 +141,10 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
         if id_ in listed or not _is_released(id_, is_listed, holding, answer)
     }
     new = (each for each in answer.ids if each[1] not in kept)
-    after = _with(kept, _of_ours(new, offers, devices), offers, devices, listed=True)
+    with_links = _with_links(answer)
+    after = _with(kept, _of_ours(new, offers, devices, with_links), offers, devices, listed=True)
     earlier = (each for each in answer.earlier if each[1] not in held)
-    after = _with(after, _of_ours(earlier, offers, devices), offers, devices, listed=False)
+    after = _with(after, _of_ours(earlier, offers, devices, with_links), offers, devices, listed=False)
     return held if after == held else after
 
 
@@ -166,7 +170,7 @@ def new_ids(
 ) -> frozenset[str]:
     """The devices of these resources that pods hold as this answer says, and nothing else has said."""
     named = ((name, id_) for name, id_ in (*answer.ids, *answer.earlier) if id_ not in held)
-    ours = _of_ours(named, resources, devices)
+    ours = _of_ours(named, resources, devices, _with_links(answer))
     return frozenset(_unoffered(name, id_, devices, listed=True).device for name, id_ in ours)
 
 
@@ -189,15 +193,24 @@ def not_taken(held: Held, answer: Answer, offers: Mapping[str, Offer]) -> Mappin
     return Counter(name for name, id_ in _of_ours(answer.ids, offers, {}) if id_ not in held)
 
 
+def _with_links(answer: Answer) -> frozenset[str]:
+    """The devices that had links which led to a device node. The rules may have lost their resource since."""
+    return frozenset(link.partition("@")[0] for link in answer.led)
+
+
 def _of_ours(
-    named: Iterable[tuple[str, str]], resources: Iterable[str], devices: Mapping[str, Remembered]
+    named: Iterable[tuple[str, str]],
+    resources: Iterable[str],
+    devices: Mapping[str, Remembered],
+    with_links: Collection[str] = (),
 ) -> Iterable[tuple[str, str]]:
     """The pairs of resource and id among these that may name a device of this daemon."""
     ours = {*resources, *(known.resource for known in devices.values())}
     return (
         (name, id_)
         for name, id_ in named
-        if name in ours and (may_be_current_id(id_) or (may_be_id(id_) and _is_known(id_, devices)))
+        if (name in ours or _is_known(id_, with_links))
+        and (may_be_current_id(id_) or (may_be_id(id_) and _is_known(id_, devices)))
     )
 
 
@@ -240,7 +253,7 @@ def _with_room(
     return taken
 
 
-def _is_known(id_: str, devices: Mapping[str, Remembered]) -> bool:
+def _is_known(id_: str, devices: Container[str]) -> bool:
     return id_ in devices or id_.rpartition(".")[0] in devices
 
 

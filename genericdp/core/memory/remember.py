@@ -21,8 +21,15 @@ from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.past import Siblings, Ties
 from genericdp.core.inventory.plugged import NOTHING_PLUGGED, Plugged
 from genericdp.core.memory.absence import Absence
-from genericdp.core.memory.answered import learn_links, learn_names, still_held, with_links
-from genericdp.core.memory.held import Answer, Held, learn
+from genericdp.core.memory.answered import (
+    held_links,
+    learn_links,
+    learn_names,
+    still_held,
+    with_led,
+    with_links,
+)
+from genericdp.core.memory.held import Answer, learn
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered, with_lost
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
@@ -52,7 +59,7 @@ def remember(
     if memory.is_of_earlier_release:
         memory = after_upgrade(memory, inventory.offers, plugged)
     memory = memory if answer is None else _told(memory, answer, inventory.offers)
-    held, unknown = memory.held, _unknown(memory.held, memory.devices)
+    held, unknown = memory.held, _unknown(memory, answer, plugged, inventory.offers)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
     renewal = Renewal(with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory.offers)
@@ -116,6 +123,7 @@ def remember(
         waiting=tuple(sorted((*ids_that_wait(shared, final), *others))),
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
         orphaned_links=tuple(sorted({*orphaned_links})),
+        held_links=held_links(held_devices, devices, plugged),
         renamed_links=leading(still_renamed(memory.renamed, held_devices), final, devices),
     )
     return complete, Memory(
@@ -156,18 +164,21 @@ def _told(memory: Memory, answer: Answer, offers: Mapping[str, Offer]) -> Memory
     return replace(memory, devices=devices, held=held, answered=learn_names(memory.answered, answer, held))
 
 
-def _unknown(held: Held, devices: Mapping[str, Remembered]) -> Mapping[str, Remembered]:
+def _unknown(
+    memory: Memory, answer: Answer | None, plugged: Plugged, offers: Mapping[str, Offer]
+) -> Mapping[str, Remembered]:
     """What pods hold although nothing is remembered of it: its id must be listed, and its links dead."""
-    lost = [holding for holding in held.values() if holding.device not in devices]
+    lost = [holding for holding in memory.held.values() if holding.device not in memory.devices]
     links: dict[str, dict[str, None]] = {}
     for holding in lost:
         links.setdefault(holding.device, {}).update(dict.fromkeys(holding.links or (holding.device,)))
-    return {
+    unknown = {
         holding.device: Remembered(
             holding.resource, Device(holding.device, links=tuple(links[holding.device]))
         )
         for holding in lost
     }
+    return with_led(unknown, answer, plugged, offers)
 
 
 def _siblings(plugged: Plugged, devices: Mapping[str, Remembered]) -> Siblings:

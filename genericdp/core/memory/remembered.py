@@ -70,7 +70,7 @@ def is_unknown(device: Device) -> bool:
 def with_lost(
     devices: Mapping[str, Remembered], unknown: Mapping[str, Remembered], offers: Mapping[str, Offer]
 ) -> Mapping[str, Remembered]:
-    """What is remembered, and of what is not, the links that it has no longer.
+    """What is remembered, and of what is not, the links and the device nodes that it has no longer.
 
     It may be there without a part, or may have been a lone device node when its pod got it.
     """
@@ -78,7 +78,7 @@ def with_lost(
         id_: known
         for id_, known in unknown.items()
         for offered in (offers[known.resource].called(id_) if known.resource in offers else None,)
-        if offered is not None and not {*known.device.links} <= {*offered.links}
+        if offered is not None and (known.earlier or not {*known.device.links} <= {*offered.links})
     }
     return {**devices, **lost} if lost else devices
 

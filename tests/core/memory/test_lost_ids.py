@@ -1,0 +1,78 @@
+"""Ids that pods hold, of which nothing is remembered and that edited rules no longer give to a device."""
+
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.memory import saved
+from genericdp.core.memory.held import Answer, joined
+from genericdp.core.memory.memory import Memory, resumed
+from tests.scenes.builders import a_modem, a_usb_serial
+from tests.scenes.edits import Node, rule
+
+TTY = a_usb_serial(0)
+X, Y = "example.com/x", "example.com/y"
+
+
+def begun(node: Node, resource: str, id_: str, led: dict[str, str]) -> Answer:
+    """What a daemon finds when it starts without its memory."""
+    held = frozenset({(resource, id_)})
+    node.inventory, node.memory = type(node.inventory)(), resumed(Memory(), node.now)
+    ids = frozenset({id_})
+    return Answer(frozenset(), node.now, complete=False, checkpointed=ids, earlier=held, led=led)
+
+
+@pytest.mark.parametrize("id_", ["x_A50285BI", "x_A50285BI.1"])
+def test_what_a_link_of_a_held_id_led_to_waits_until_no_pod_holds_that_id(id_: str) -> None:
+    node = Node()
+    found = node.look(rule("y"), TTY, answer=begun(node, X, id_, {"x_A50285BI": "/dev/ttyUSB0"}))
+    assert found == {"y_A50285BI": f"a pod may still hold it as {id_} of {X}"}
+    assert node.inventory.orphaned_links == ("x_A50285BI",)
+    assert node.inventory.held_links == {"held+x_A50285BI": "/dev/ttyUSB0"}
+    node.memory = saved.load(saved.dump(node.memory))
+    assert node.look(rule("y"), TTY) == found
+    assert node.look(rule("y"), TTY, answer=node.nobody_holds_anything()) == {"y_A50285BI": "Healthy"}
+    assert node.inventory.held_links == {}
+
+
+def test_shared_devices_need_not_wait_for_a_replica() -> None:
+    node = Node()
+    answer = begun(node, X, "x_A50285BI.0", {"x_A50285BI": "/dev/ttyUSB0"})
+    found = node.look(rule("y", "replicas = 2"), TTY, answer=answer)
+    assert found == {"y_A50285BI.0": "Healthy", "y_A50285BI.1": "Healthy"}
+
+
+def test_each_node_waits_to_which_a_link_of_a_held_group_led() -> None:
+    node = Node()
+    modem = a_modem()
+    ids = node.look(rule("y"), *modem)
+    paths = [each.path for device in node.inventory.offers[Y].devices for each in device.nodes]
+    led = {f"x_EC25-17@{n}": path for n, path in enumerate(paths)}
+    found = node.look(rule("y"), *modem, answer=begun(node, X, "x_EC25-17", led))
+    assert found == dict.fromkeys(ids, f"a pod may still hold it as x_EC25-17 of {X}")
+    assert {*node.inventory.held_links.values()} == {*paths}
+
+
+@pytest.mark.parametrize(
+    "led",
+    [{}, {"x_A50285BI": "/dev/ttyUSB9"}, {"x_other": "/dev/ttyUSB0"}, {"y_A50285BI": "/dev/ttyUSB0"}],
+    ids=["no link", "the node has gone", "of another id", "its own link"],
+)
+def test_nothing_waits_for_an_id_whose_links_lead_to_no_device_node(led: dict[str, str]) -> None:
+    node = Node()
+    found = node.look(rule("y"), TTY, answer=begun(node, X, "x_A50285BI", led))
+    assert found == {"y_A50285BI": "Healthy"}
+
+
+def test_an_id_that_still_means_what_its_link_led_to_stays_healthy() -> None:
+    node = Node()
+    answer = begun(node, Y, "y_A50285BI", {"y_A50285BI": "/dev/ttyUSB0"})
+    assert node.look(rule("y"), TTY, answer=answer) == {"y_A50285BI": "Healthy"}
+    assert node.inventory.held_links == {}
+
+
+def test_where_links_led_is_not_forgotten_with_a_step_that_failed() -> None:
+    first = Answer(frozenset(), 0.0, complete=False, led={"a": "/dev/ttyUSB0"})
+    then = joined(first, replace(first, led={}))
+    assert then is not None
+    assert then.led == first.led

@@ -70,9 +70,17 @@ _BY_NAME = (
 )
 
 
+#: The port of the other root hub that is in the same socket: its sys path. A unit at a root hub has it.
+PEER = "port/peer"
+
+_AT_ROOT_HUB = re.compile(r".*/usb(\d+)/\1-\d+")
+
+
 def attributes_by_name(sys_path: str) -> tuple[str, ...]:
     """The attributes by which a device with this kernel name is told from others, whatever the rules need."""
     name = sys_path.rpartition("/")[2]
+    if _AT_ROOT_HUB.fullmatch(sys_path) is not None:
+        return (PEER,)
     for form, attributes in _BY_NAME:
         if (found := form.fullmatch(name)) is not None:
             return tuple(each.format(name, *found.groups()) for each in attributes)

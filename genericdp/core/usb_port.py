@@ -1,6 +1,16 @@
-"""A port of a USB hub: what identifies it, and how it is written for people."""
+"""A port of a USB hub: what identifies it, and how it is written for people. A socket, which may have two.
+
+The rules of this file:
+
+* A socket of USB 3 is two ports to the kernel, one on each root hub of its controller. What is plugged in
+  there counts as plugged in at the port of USB 2, at whichever speed it runs.
+* An earlier release kept the two apart. What is remembered at the port of USB 3 alone stays there, with
+  everything that comes to this socket, until it is forgotten. What is remembered at both stays apart.
+* Two units may be in one socket at once. Then each of them is at its own port.
+"""
 
 import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 _EXACT = re.compile(r"(?P<controller>\S+) usb(?P<generation>\S*) (?P<chain>\S+)")
@@ -12,7 +22,7 @@ class UsbPort:
     in which controllers were found.
 
     controller  its sys path
-    generation  the USB generation of the root hub: a socket has a root hub for each
+    generation  the USB generation of the root hub: a controller has a root hub for each
     chain       the ports from the root hub down, `2.3`; "0" for a root hub itself
     """
 
@@ -42,3 +52,66 @@ class UsbPort:
 
     def __str__(self) -> str:
         return f"USB port {self.chain} of {self.controller}"
+
+
+@dataclass(frozen=True, slots=True)
+class Socket:
+    """A socket of USB 3, or what is behind it at the same ports of hubs, as one unit in it sees it.
+
+    slow, fast  its port on the root hub for USB 2 and its port on the one for USB 3, exactly
+    own         the one of the two at which the unit is
+    beside      the sys path of what is at the other one, if anything is
+    """
+
+    slow: str
+    fast: str
+    own: str
+    beside: str
+
+    def port(self, is_known: Callable[[str], bool]) -> str:
+        """The port at which a unit counts that is alone there.
+
+        is_known  whether anything is remembered at a port
+        """
+        if not is_known(self.fast):
+            return self.slow
+        return self.own if is_known(self.slow) else self.fast
+
+    def other(self, port: str) -> str:
+        """The other one of its two ports."""
+        return self.fast if port == self.slow else self.slow
+
+
+class Sockets:
+    """The units that are plugged in where there are sockets of USB 3, and where each of them counts."""
+
+    def __init__(self) -> None:
+        self._at: dict[str, Socket] = {}
+        self._ports: dict[str, str] = {}
+
+    def see(
+        self, gone: Iterable[str], came: Mapping[str, Socket | None], is_known: Callable[[str], bool]
+    ) -> Collection[str]:
+        """Find out where each unit counts. Returns the sys paths of those that count elsewhere than before.
+
+        gone, came  sys paths; of those that have come, with their sockets
+        is_known    whether anything is remembered at a port
+        """
+        before = self._ports
+        for path in (*gone, *came):
+            self._at.pop(path, None)
+        self._at.update((path, socket) for path, socket in came.items() if socket is not None)
+        self._ports = {
+            path: socket.own if socket.beside in self._at else socket.port(is_known)
+            for path, socket in self._at.items()
+        }
+        return [path for path, port in self._ports.items() if before.get(path, port) != port]
+
+    def port_of(self, sys_path: str) -> str:
+        """The exact port at which a unit counts; "" if it is not in a socket of USB 3."""
+        return self._ports.get(sys_path, "")
+
+    def ports_at(self, sys_path: str) -> tuple[str, ...]:
+        """The ports of the socket of a unit."""
+        socket = self._at.get(sys_path)
+        return () if socket is None else (socket.slow, socket.fast)

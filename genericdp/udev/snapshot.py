@@ -29,9 +29,9 @@ from operator import attrgetter
 
 import pyudev
 
-from genericdp.core.device import DeviceNumber, UdevDevice, attributes_by_name
+from genericdp.core.device import PEER, DeviceNumber, UdevDevice, attributes_by_name
 from genericdp.errors import MORE_THREADS, SHORTAGES, GenericdpError, what_is_short
-from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, number_of, uevent
+from genericdp.udev.sysfs import GONE, incarnation, is_device, names_in, number_of, peer_of, uevent
 from genericdp.udev.uevent_file import WITH_TEXTS, node_name, without_forged
 
 #: Names that cannot lead to a device node, whatever is plugged in.
@@ -251,8 +251,12 @@ def _attributes(device: pyudev.Device, sys_path: str, wanted: frozenset[str]) ->
     # Asking libudev for each name costs 6 times as much as listing the directory first.
     there = wanted.intersection(names_in(sys_path))
     deeper = [*(name for name in wanted if "/" in name), *attributes_by_name(sys_path)]
-    values = ((name, _attribute(device, name)) for name in (*there, *deeper))
-    return {name: _text(value) for name, value in values if value is not None}
+    values = ((name, _attribute(device, name)) for name in (*there, *deeper) if name != PEER)
+    found = {name: _text(value) for name, value in values if value is not None}
+    # A link, which libudev does not follow.
+    if PEER in deeper and (peer := peer_of(sys_path)) is not None:
+        found[PEER] = peer
+    return found
 
 
 def _node(properties: Mapping[str, str], subsystem: str) -> tuple[str | None, DeviceNumber | None]:

@@ -131,6 +131,21 @@ def names_in(folder: str) -> list[str]:
         return []
 
 
+def peer_of(sys_path: str) -> str | None:
+    """The port in the same socket as that of a USB device at a root hub: its sys path, None without one.
+
+    The kernel links the two ports of a socket of USB 3 (Linux 3.16). Raises OSError.
+    """
+    hub, _, name = sys_path.rpartition("/")
+    bus, _, number = name.partition("-")
+    port = f"{hub}/{bus}-0:1.0/usb{bus}-port{number}"
+    try:
+        return os.path.normpath(f"{port}/{os.readlink(f'{port}/peer')}")
+    except OSError as error:
+        unless_gone(error)
+        return None
+
+
 def drivers_below(usb: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Each interface of a USB device that a driver of the kernel has: its sys path, the driver, and the
     network interfaces and Bluetooth adapters that it has made. Raises OSError.

@@ -150,6 +150,23 @@ def test_what_a_bus_calls_a_disk_is_read(bed: Testbed, below: str, attribute: st
     assert parent.attributes == {attribute: "2"}
 
 
+@pytest.mark.parametrize("has_peer", [False, True])
+def test_the_port_in_the_same_socket_is_read(bed: Testbed, *, has_peer: bool) -> None:
+    controller = "/devices/pci0000:00/0000:00:14.0"
+    below, node = f"{controller}/usb2/2-3", "bus/usb/002/004"
+    unit = Entry(below, "usb", node=node, number="189:131", devtype="usb_device")
+    bed.plug((unit,))
+    port = bed.root / f"sys{controller}/usb2/2-0:1.0/usb2-port3"
+    port.mkdir(parents=True)
+    if has_peer:
+        (port / "peer").symlink_to("../../../usb1/1-0:1.0/usb1-port7")
+    devices = UdevDevices()
+    devices.resync()
+
+    found = by_node(devices)[f"/dev/{node}"].attributes.get("port/peer")
+    assert found == (f"/sys{controller}/usb1/1-0:1.0/usb1-port7" if has_peer else None)
+
+
 def test_what_did_not_change_stays_the_same_object(bed: Testbed) -> None:
     bed.plug(gadgets.webcam(), gadgets.modem(), gadgets.hub(behind=3))
     devices = UdevDevices()

@@ -6,11 +6,11 @@ The rules of this file:
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from genericdp.core.buses.kernel_name import AUTO_NUMBER, parentless_name, platform_name, stem_of
-from genericdp.core.device import UdevDevice
-from genericdp.core.usb_port import UsbPort
+from genericdp.core.device import PEER, UdevDevice
+from genericdp.core.usb_port import Socket, UsbPort
 
 #: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
 _MEDIATED = "mdev"
@@ -18,8 +18,12 @@ _MEDIATED = "mdev"
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
 ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio", _MEDIATED})
 
+#: The generations of the two root hubs of a controller.
+_SLOW, _FAST = 2, 3
+
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
+_PEER = re.compile(r"(?P<controller>.+)/usb(?P<bus>\d+)/(?P=bus)-0:1\.0/usb(?P=bus)-port(?P<port>\d+)")
 _BEHIND_USB = re.compile(r"/usb(\d+)(?=/|$)((?:/\1-[\d.]+)*)")
 
 
@@ -32,6 +36,7 @@ class Port:
     hub       different for any two hubs; "" when it is not USB
     is_turn   nothing is plugged in there, and the kernel only counts who comes
     was       what an earlier release saved instead of `exact`; "" if that is the same
+    socket    the socket of USB 3 that it belongs to, if it is one
     """
 
     exact: str
@@ -39,13 +44,22 @@ class Port:
     hub: str = ""
     is_turn: bool = False
     was: str = field(default="", compare=False)
+    socket: Socket | None = field(default=None, compare=False)
+
+    @property
+    def across(self) -> "Port | None":
+        """The other port of its socket; None if it has just one."""
+        return None if self.socket is None else _port_at(self.socket.other(self.exact), self.socket)
 
 
-def port_on_a_bus(unit: UdevDevice) -> Port:
-    """Where a unit is connected that no bus gives a name of its own (`told.address_of`)."""
+def port_on_a_bus(unit: UdevDevice, at: str = "") -> Port:
+    """Where a unit is connected that no bus gives a name of its own (`told.address_of`).
+
+    at  the port of its socket at which it counts; "" for the one of USB 2
+    """
     path = unit.sys_path
     if unit.subsystem == "usb":
-        return _usb_port(unit)
+        return _usb_port(unit, at)
     if unit.is_bare:
         return Port(path, unit.devname)
     if unit.subsystem == _MEDIATED:
@@ -59,13 +73,23 @@ def port_on_a_bus(unit: UdevDevice) -> Port:
     return Port(f"{path.rpartition('/')[0]}/{name}", name, is_turn=True, was=path)
 
 
-def _usb_port(unit: UdevDevice) -> Port:
+def is_usb(device: UdevDevice) -> bool:
+    """Whether it is a USB device as a whole."""
+    return device.subsystem == "usb" and device.devtype == "usb_device"
+
+
+def is_hub(usb: UdevDevice) -> bool:
+    """Whether a USB device is a hub. The kernel says so: class, subclass and protocol."""
+    return usb.properties.get("TYPE", "").startswith("9/")
+
+
+def _usb_port(unit: UdevDevice, at: str) -> Port:
     found = _USB_PATH.fullmatch(unit.sys_path)
     controller = found.group(1) if found else unit.sys_path.rpartition("/")[0]
-    root = unit
+    first = root = unit
     for hub in unit.ancestors():
         if hub.subsystem == "usb":
-            root = hub
+            first, root = root, hub
     # Only the major version: kernels disagree about the minor version of the same root hub.
     generation = root.attributes.get("version", "").strip().partition(".")[0]
     chain = unit.sys_name.partition("-")[2] or "0"
@@ -73,7 +97,38 @@ def _usb_port(unit: UdevDevice) -> Port:
     if root.parent is not None and controller.startswith(root.parent.sys_path):
         controller = _lasting_path(root.parent) + controller[len(root.parent.sys_path) :]
     port = UsbPort(controller, generation, chain)
-    return Port(port.exact, f"port-{chain}", port.hub, was=was.exact if was != port else "")
+    saved = was.exact if was != port else ""
+    # A hub of USB 3 is two units, which never change their speed.
+    socket = None if is_hub(unit) else _socket(port, unit.sys_path, first.attributes.get(PEER, ""))
+    if socket is None:
+        return Port(port.exact, f"port-{chain}", port.hub, was=saved)
+    return replace(_port_at(at or socket.slow, socket), was=saved)
+
+
+def _socket(port: UsbPort, path: str, peer: str) -> Socket | None:
+    """The socket of a unit at a port; None if the kernel does not say that the port has a peer.
+
+    path  the sys path of the unit
+    peer  that of the peer of the port of its root hub
+    """
+    found, above = _PEER.fullmatch(peer), _USB_PATH.fullmatch(path)
+    # The kernel only pairs the root hubs of one controller, one for each speed.
+    if found is None or above is None or found["controller"] != above[1] or not port.generation.isdecimal():
+        return None
+    # Below the root hub, it relies on it that the two halves of a hub have the same numbers.
+    is_fast = int(port.generation) >= _FAST
+    ports = [found["port"], *port.chain.split(".")[1:]]
+    other = UsbPort(port.controller, str(_SLOW if is_fast else _FAST), ".".join(ports))
+    hubs = (f"{found['bus']}-{'.'.join(ports[: depth + 1])}" for depth in range(len(ports)))
+    beside = "/".join((f"{above[1]}/usb{found['bus']}", *hubs))
+    slow, fast = (other, port) if is_fast else (port, other)
+    return Socket(slow.exact, fast.exact, port.exact, beside)
+
+
+def _port_at(exact: str, socket: Socket) -> Port:
+    """The port of a socket with this exact form."""
+    root, _, chain = exact.rpartition(" ")
+    return Port(exact, f"port-{chain}", f"{root} {chain.rpartition('.')[0]}", socket=socket)
 
 
 def _lasting_path(device: UdevDevice) -> str:
@@ -103,6 +158,12 @@ def takes_one(port: str, path: str) -> bool:
     return UsbPort.of_exact(port) is not None or f"{path}/".startswith(f"{port}/")
 
 
+def usb_above(path: str) -> str:
+    """The sys path of the unit on USB that something in sysfs is, or is a part of; "" elsewhere."""
+    found = _BEHIND_USB.search(path)
+    return "" if found is None else path[: found.end()]
+
+
 def unit_on_usb(path: str) -> tuple[str, str] | None:
     """Which unit on USB something in sysfs is, or is a part of: bus and chain of ports. None elsewhere."""
     found = _BEHIND_USB.search(path)
@@ -112,10 +173,12 @@ def unit_on_usb(path: str) -> tuple[str, str] | None:
 def may_be_at(port: str, path: str) -> bool:
     """Whether something that nobody could read may be what is connected at a port (`Port.exact`).
 
-    path  in sysfs, below /dev, or of a directory that lists devices
+    path  in sysfs, below /dev, or of a directory that lists devices; or the port itself
     """
+    if path == port:
+        return True
     if not path.startswith("/sys/devices/"):
-        return path.startswith("/sys/") or path == port
+        return path.startswith("/sys/")
     usb, unit = UsbPort.of_exact(port), unit_on_usb(path)
     if usb is not None:
         return unit is not None and usb.chain == unit[1]

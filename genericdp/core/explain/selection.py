@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
+from genericdp.core.buses.port import is_hub as kernel_says_hub
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.model import driver_and_address, identification
 from genericdp.core.explain.survey import Survey
@@ -125,8 +126,7 @@ def why_left_out(node: UdevDevice) -> str:
 
 def is_hub(usb: UdevDevice) -> bool:
     """Whether a USB device is a hub."""
-    # TYPE is class/subclass/protocol of a USB device; hubs are class 9.
-    return usb.properties.get("TYPE", "").startswith("9/") or usb.attributes.get("idVendor") == _ROOT_HUB
+    return kernel_says_hub(usb) or usb.attributes.get("idVendor") == _ROOT_HUB
 
 
 def _has_no_hardware(port: UdevDevice) -> bool:

@@ -16,9 +16,10 @@ The rules of this file:
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
+from genericdp.core.buses.port import is_usb, port_on_a_bus, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import NO_PAST, Past
 from genericdp.core.inventory.place import Place, locate
@@ -27,6 +28,7 @@ from genericdp.core.rules.match import Condition, Match, PropertyCondition, UsbC
 from genericdp.core.rules.node_names import names_in
 from genericdp.core.rules.pattern import Test
 from genericdp.core.rules.resource import NodeTable, Resource
+from genericdp.core.usb_port import Sockets
 
 #: Nodes that give control of the whole host: disks, memory, machine registers, flash.
 _DANGEROUS_NAMES = re.compile(
@@ -208,6 +210,7 @@ class Claims:
     last `see`. Every build begins with that, and places are asked for only during a build or after it.
 
     plugged  the device nodes that were plugged in then
+    sockets  the units that were in sockets of USB 3 then
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
@@ -218,24 +221,31 @@ class Claims:
         self._candidates = _Candidates.of(resources)
         self._candidates_of: dict[_Traits, _Candidates] = {}
         self._examined: dict[str, Examined] = {}
+        self.sockets = Sockets()
 
     def see(self, devices: Mapping[str, UdevDevice], past: Past = NO_PAST) -> Turnover:
         """Take into account what is plugged in now, before anything is asked about it."""
         before = self._examined
         # All that is done for each device, so it does as little as possible.
-        came = [
-            self._examine(device)
+        new = [
+            device
             for path, device in devices.items()
             if (known := before.get(path)) is None or known.device is not device
         ]
-        left = [before[each.device.sys_path] for each in came if each.device.sys_path in before]
-        before.update((each.device.sys_path, each) for each in came)
-        if len(before) > len(devices):
-            left += [before.pop(path) for path in before.keys() - devices.keys()]
-        if left or came:
-            self._groups = self._groups.after(_sightings(left), _sightings(came))
+        stay = len(devices) - sum(each.sys_path not in before for each in new)
+        gone = before.keys() - devices.keys() if len(before) > stay else frozenset()
+        units = {device.sys_path: port_on_a_bus(device).socket for device in new if is_usb(device)}
+        if moved := self.sockets.see(gone, units, past.is_known_at):
+            others = before.keys() - gone - {device.sys_path for device in new}
+            new += [before[path].device for path in others if usb_above(path) in moved]
+        left = [before[device.sys_path] for device in new if device.sys_path in before]
+        left += [before.pop(path) for path in gone]
+        examined = [self._examine(device) for device in new]
+        before.update((each.device.sys_path, each) for each in examined)
+        if left or examined:
+            self._groups = self._groups.after(_sightings(left), _sightings(examined))
         self.plugged = self._groups.numbered(past)
-        return Turnover(left, came)
+        return Turnover(left, examined)
 
     def seat(self, told: Told, past: Past) -> None:
         """Number the siblings again, now that it is known what the rules tell them by."""
@@ -253,16 +263,22 @@ class Claims:
         """Where a udev device sits, and which of its siblings it is."""
         known = self._of(device)
         if known.place is None:
-            known.place = locate(device)
+            known.place = self._locate(device)
         number = self.plugged.numbers.get(device.sys_path)
-        return replace(known.place, spot=known.place.spot._replace(number=number)) if number else known.place
+        return known.place.numbered(number) if number else known.place
 
     def _of(self, device: UdevDevice) -> Examined:
         known = self._examined.get(device.sys_path)
         return known if known is not None and known.device is device else self._examine(device)
 
     def _examine(self, device: UdevDevice) -> Examined:
-        return Examined(device, self._judge(device), None if device.device_node is None else locate(device))
+        place = self._locate(device) if device.device_node is not None else None
+        return Examined(device, self._judge(device), place)
+
+    def _locate(self, device: UdevDevice) -> Place:
+        place = locate(device)
+        at = self.sockets.port_of(place.unit.sys_path)
+        return place if at in ("", place.port.exact) else locate(device, at)
 
     def _judge(self, device: UdevDevice) -> Judged:
         if device.device_node is None or not device.initialized:

@@ -73,6 +73,7 @@ class Composer:
             spots=tuple([member.place.spot for member, _ in places]),
             also=tuple([spot for member, link in places for spot in member.also(link)]),
             before=tuple([spot for member, _ in places if (spot := member.place.before) is not None]),
+            across=tuple([spot for member, _ in places if (spot := member.place.across) is not None]),
         )
 
     def node(self, member: Member, link: str) -> Node:

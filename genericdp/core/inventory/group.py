@@ -12,7 +12,7 @@ The rules of this file:
 * A property that an identity names is looked for in the unit and its parts, for a template also above.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.buses.told import why_untold
@@ -20,7 +20,7 @@ from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_value
 from genericdp.core.inventory.claims import Claim, Claims, why_refused
-from genericdp.core.inventory.identity import OF_ALL, Identity, identify, natural
+from genericdp.core.inventory.identity import OF_ALL, Identity, UnidentifiedError, basis_of, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.place import (
     Place,
@@ -34,6 +34,8 @@ from genericdp.core.inventory.place import (
 from genericdp.core.rules.grouping import NODE, AllNodes, Grouping, Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
 from genericdp.core.vfio import why_not_viable
+
+_NO_PORT = 'it has no port, only a number of arrival; leave out identity = "port": its serial number tells it'
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,42 @@ def _identity_of(group: Group) -> Identity:
 
     told_by = tuple(dict.fromkeys((*names, grouping.name)))
     return replace(identify(place, "", order, told_by, value_of), is_spread=True)
+
+
+def identify(
+    place: Place,
+    within: str,
+    order: str,
+    wanted: str | tuple[str, ...],
+    property_of: Callable[[str], str | None],
+) -> Identity:
+    """The identity of a device at a place of a unit.
+
+    `wanted` is the rule's identity; `property_of` looks up a list of names.
+    Raises UnidentifiedError when one of them is missing, and when nothing tells which device it is.
+    """
+    port = place.port
+    if isinstance(wanted, tuple):
+        values = [_required(property_of, name) for name in wanted]
+        key = values[0] if len(values) == 1 else ascii(values)
+        return Identity(basis_of(*wanted), key, "-".join(values), within, port, order)
+    if place.untold:
+        raise UnidentifiedError(why_untold(place.untold))
+    if wanted == "serial" and place.serial is not None:
+        return Identity("serial", place.serial, place.serial, within, port, order)
+    is_name = port.readable == place.unit.sys_name
+    if (is_name or port.is_turn) and place.serial is not None:
+        raise UnidentifiedError(_NO_PORT)
+    if is_name:
+        return Identity("name", port.readable, port.readable, within, port, order)
+    return Identity("port", port.exact, port.readable, within, port, order)
+
+
+def _required(property_of: Callable[[str], str | None], name: str) -> str:
+    value = property_of(name)
+    if not value:
+        raise UnidentifiedError(f"it has no property {name}, which 'identity' uses")
+    return value
 
 
 def find_property(name: str, *devices: UdevDevice, within_unit: bool = False) -> str | None:

@@ -24,17 +24,16 @@ import base64
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from genericdp.core.buses.kernel_name import may_be_kernel_name
 from genericdp.core.buses.port import Port, is_place
-from genericdp.core.buses.told import why_untold
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
 from genericdp.core.inventory.past import Past, Ties, lost_among, seated, untold_among
-from genericdp.core.inventory.place import Place, Spot
+from genericdp.core.inventory.place import Spot
 
 #: The comment in the device plugin API allows 63 characters for Device.ID.
 ID_LIMIT = 63
@@ -86,52 +85,13 @@ class Identity:
 OF_ALL = Identity("all", "all", "all", "", Port("", ""), "", is_spread=True)
 
 
-_NO_PORT = 'it has no port, only a number of arrival; leave out identity = "port": its serial number tells it'
-
-
 class UnidentifiedError(LookupError):
     """Nothing tells which device it is; the message says why, and what to do."""
-
-
-def identify(
-    place: Place,
-    within: str,
-    order: str,
-    wanted: str | tuple[str, ...],
-    property_of: Callable[[str], str | None],
-) -> Identity:
-    """The identity of a device at a place of a unit.
-
-    `wanted` is the rule's identity; `property_of` looks up a list of names.
-    Raises UnidentifiedError when one of them is missing, and when nothing tells which device it is.
-    """
-    port = place.port
-    if isinstance(wanted, tuple):
-        values = [_required(property_of, name) for name in wanted]
-        key = values[0] if len(values) == 1 else ascii(values)
-        return Identity(basis_of(*wanted), key, "-".join(values), within, port, order)
-    if place.untold:
-        raise UnidentifiedError(why_untold(place.untold))
-    if wanted == "serial" and place.serial is not None:
-        return Identity("serial", place.serial, place.serial, within, port, order)
-    is_name = port.readable == place.unit.sys_name
-    if (is_name or port.is_turn) and place.serial is not None:
-        raise UnidentifiedError(_NO_PORT)
-    if is_name:
-        return Identity("name", port.readable, port.readable, within, port, order)
-    return Identity("port", port.exact, port.readable, within, port, order)
 
 
 def basis_of(*properties: str) -> str:
     """The basis of what these properties identify. The same values of others may be another device's."""
     return " ".join(("property", *properties))
-
-
-def _required(property_of: Callable[[str], str | None], name: str) -> str:
-    value = property_of(name)
-    if not value:
-        raise UnidentifiedError(f"it has no property {name}, which 'identity' uses")
-    return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +166,21 @@ def assign(
             unsure += may_have
         for index, id_ in zip(indexes, may_have, strict=True):
             ids[index], alike[index] = id_, tuple(known)
-        for each in lost_among(partial(spell.device, mine[0]), past) if ties.get(unit) == "" else ():
+        lost = lost_among(partial(spell.device, mine[0]), past) if ties.get(unit) == "" else ()
+        for each in (*lost, *_lost_across(mine[0], spell, past)):
             doubted.setdefault(each, []).extend(id_ for id_ in may_have if id_ not in past.unknown)
     return Assignment((*ids,), units, (*alike,), ties, (*sorted(unsure),), seats, plain, doubted, untold)
+
+
+def _lost_across(identity: Identity, spell: "Speller", past: Past) -> Iterator[str]:
+    """The ids of which nothing is known that pods may have got for it at the other port of its socket."""
+    port = identity.port.across if past.unknown else None
+    if port is not None:
+        if identity.basis == "port":
+            identity = replace(identity, key=port.exact, readable=port.readable)
+        other = replace(identity, port=port)
+        for at_port in (False, True) if identity.basis == "port" else (True,):
+            yield from lost_among(partial(spell.device, other, at_port=at_port), past)
 
 
 def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell: "Speller") -> Ties:

@@ -71,6 +71,7 @@ class Device:
     shared     the nodes that go along with every device of the resource: one tuple for all that are present
     also       while it is absent, other spots where it may be: of what was plugged in at its port since
     before     the spots of its nodes in the memory of an earlier release, where those are others
+    across     the spots that its nodes would have at the other port of a socket of USB 3
     """
 
     id: str
@@ -88,6 +89,7 @@ class Device:
     shared: tuple[Node, ...] = ()
     also: tuple[Spot, ...] = ()
     before: tuple[Spot, ...] = ()
+    across: tuple[Spot, ...] = ()
 
     @property
     def healthy(self) -> bool:

@@ -12,7 +12,7 @@ The rules of this file:
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import NamedTuple
 
@@ -120,6 +120,7 @@ class Place:
     spot    all of it as text, with nothing left out; without siblings as far as `locate` knows
     untold  what nobody can tell it to be, such as "disk"; "" if it is told from everything else
     before  the spot that an earlier release saved, if it was another one
+    across  the spot at the other port of its socket of USB 3
     """
 
     unit: UdevDevice
@@ -129,6 +130,12 @@ class Place:
     spot: Spot
     untold: str = ""
     before: Spot | None = None
+    across: Spot | None = None
+
+    def numbered(self, number: int) -> "Place":
+        """The place of the sibling with a number."""
+        across = self.across and self.across._replace(number=number)
+        return replace(self, spot=self.spot._replace(number=number), across=across)
 
     @property
     def usb(self) -> UdevDevice | None:
@@ -136,11 +143,14 @@ class Place:
         return self.unit if self.unit.subsystem == "usb" else None
 
 
-def locate(device: UdevDevice) -> Place:
-    """The place of a udev device. `within` and `spot` may hold what a device says about itself."""
+def locate(device: UdevDevice, at: str = "") -> Place:
+    """The place of a udev device. `within` and `spot` may hold what a device says about itself.
+
+    at  see `port_on_a_bus`
+    """
     unit, address = _unit_and_address(device)
     own = _below(unit, device)
-    port = port_on_a_bus(unit) if address is None else Port(address.exact, address.readable)
+    port = port_on_a_bus(unit, at) if address is None else Port(address.exact, address.readable)
     serial = _serial_of(own, unit) if address is None else address.serial or None
     told, untold = place_of(own, unit)
     within, in_full = _within(own, unit, told)
@@ -155,11 +165,12 @@ def locate(device: UdevDevice) -> Place:
         or "!" in device.sys_name
         or device.subsystem == "platform"
     )
-    before = _spot_before(device) if is_new else spot
-    return Place(unit, port, serial, within, spot, untold, None if before.of_all == spot else before)
+    before = _spot_before(device, at) if is_new else spot
+    across = spot._replace(port=port.across.exact) if port.across else None
+    return Place(unit, port, serial, within, spot, untold, None if before.of_all == spot else before, across)
 
 
-def _spot_before(device: UdevDevice) -> Spot:
+def _spot_before(device: UdevDevice, at: str) -> Spot:
     """The spot that an earlier release saved of a device, whichever of its siblings it was.
 
     That release took the numbers of SCSI devices and volumes for addresses, and a radio for one unit.
@@ -167,7 +178,7 @@ def _spot_before(device: UdevDevice) -> Spot:
     unit = _unit_on_a_bus(device)
     own = _below(unit, device)
     _, in_full = _within(own, unit, place_before(own), before=True)
-    port = port_on_a_bus(unit)
+    port = port_on_a_bus(unit, at)
     return Spot(port.was or port.exact, _serial_of(own, unit) or "", in_full, UNKNOWN)
 
 

@@ -48,9 +48,18 @@ class Memory:
         ports = self.known_ports
         if self.is_of_earlier_release:
             # It did not number siblings.
-            return Past(self.ties, ports, port_of=self._port_of, port_at=self._port_at)
+            return Past(
+                self.ties, ports, port_of=self._port_of, port_at=self._port_at, is_known_at=_Ports(self)
+            )
         return Past(
-            self.ties, ports, self.siblings, _Numbers(self), self._spots_of, self._port_of, self._port_at
+            self.ties,
+            ports,
+            self.siblings,
+            _Numbers(self),
+            self._spots_of,
+            self._port_of,
+            self._port_at,
+            _Ports(self),
         )
 
     @property
@@ -76,6 +85,24 @@ class Memory:
         leads = dict(zip(known.device.links, known.device.spots, strict=False))
         left = [spot for spot in known.earlier if spot in spots]
         return leads[link].port if link in leads else left[0].port if len(left) == 1 else ""
+
+
+class _Ports:
+    """Whether anything is remembered at a port. Only sockets of USB 3 are asked about."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def __call__(self, port: str) -> bool:
+        return port in self._all
+
+    @cached_property
+    def _all(self) -> Collection[str]:
+        found = {*self._memory.ties.values()}
+        for known in self._memory.devices.values():
+            found.add(known.device.port)
+            found.update([spot.port for spot in (*known.device.spots, *known.earlier)])
+        return found
 
 
 class _Numbers:

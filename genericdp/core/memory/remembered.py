@@ -13,11 +13,13 @@ The rules of this file:
   has a node that needs no driver, and which is not the one that the pod got.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 
+from genericdp.core.buses.port import is_hub
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_path
@@ -60,6 +62,15 @@ class Whereabouts:
         for other, id_ in self._at.get(spot.of_all, ()):
             if spot.may_be(other):
                 yield id_
+
+
+def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:
+    """Unit and spot -> the ids of the devices of the unit there."""
+    ids: dict[tuple[str, Spot], set[str]] = defaultdict(set)
+    for device, spots in found:
+        for spot in spots:
+            ids[device.unit, spot.of_all].add(device.id)
+    return ids
 
 
 def is_unknown(device: Device) -> bool:
@@ -113,6 +124,25 @@ def has_moved(spot: Spot, was: Sequence[Spot], now: Sequence[Spot]) -> bool:
     return any(
         each not in was and (each[1:] == spot[1:] or (spot.serial and each.serial == spot.serial))
         for each in now
+    )
+
+
+def why_beside(device: Device, known: Remembered | None, held: Mapping[str, Remembered]) -> str:
+    """Why a new device may be a held one at another speed; "" if it is not new, or beside no such device.
+
+    known  what is remembered under its id; `held` are those that pods hold
+    """
+    if not device.across or device.id in held or (known is not None and known.absent_since is None):
+        return ""
+    across = {(spot.port, spot.within) for spot in device.across}
+    return next(
+        (
+            f"it is in the same USB socket as {id_}, which a pod may still hold, and may be the same unit at "
+            "another speed; unplug one of the two, or delete the pod"
+            for id_, each in held.items()
+            if not across.isdisjoint((spot.port, spot.within) for spot in each.device.spots)
+        ),
+        "",
     )
 
 
@@ -180,7 +210,8 @@ class Units:
                 for port, usb in (*((before.port, usb) for usb in at_port), *self._alike(before, now))
                 # The radio behind which it is now, or the unit itself.
                 if usb.sys_path != now.sys_path
-                and not _is_hub(usb)
+                # It may have the serial number of what is built into it.
+                and not is_hub(usb)
                 and not self._plugged.nodes_at(before._replace(port=port))
                 and not any(_differ(name, usb, now) for name in told_by)
             ),
@@ -243,11 +274,6 @@ def _differ(name: str, one: UdevDevice, other: UdevDevice) -> bool:
 
 def _model(usb: UdevDevice) -> Model:
     return usb.attributes.get("idVendor", ""), usb.attributes.get("idProduct", "")
-
-
-def _is_hub(usb: UdevDevice) -> bool:
-    """Whether it is a hub, which may have the serial number of what is built into it. The kernel says so."""
-    return usb.properties.get("TYPE", "").startswith("9/")
 
 
 def _knows_nodes(device: Device) -> bool:

@@ -21,8 +21,9 @@ from itertools import filterfalse
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory import remembered
 from genericdp.core.memory.held import Held
-from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, has_moved
+from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, has_moved, ids_by_spot
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
 #: pod holds may have more, because no link that the pod got may go.
@@ -67,7 +68,9 @@ class Renewal:
             return "it cannot be told from another one, which a pod may still hold"
         if self._is_another(resource, device):
             return f"its id, {device.id}, is that of another unit, which a pod may still hold"
-        known = self._devices.get(device.id) if device.id in self._is_shared else None
+        if beside := remembered.why_beside(device, self._devices.get(device.id), self._held):
+            return beside
+        known = self._held.get(device.id)
         why = self.units.why_open(known, device, self._offers[resource].resource) if known else None
         if why is not None or device.id in self.ambiguous:
             return f"its id, {device.id}, may be that of another unit, which a pod may still hold{why or ''}"
@@ -84,10 +87,9 @@ class Renewal:
         """
         return {
             device.id: replace(known, device=replace(known.device, unit=""))
-            for device in (self._offered if self._is_shared else ())
-            if device.before and device.id in self._is_shared
-            if (known := self._devices.get(device.id)) is not None
-            and self._is_ambiguous(device, known.device)
+            for device in (self._offered if self._held else ())
+            if device.before and (known := self._held.get(device.id)) is not None
+            if self._is_ambiguous(device, known.device)
         }
 
     def _is_ambiguous(self, device: Device, known: Device) -> bool:
@@ -114,7 +116,7 @@ class Renewal:
 
     def _is_another(self, resource: str, device: Device) -> bool:
         """Whether a pod holds the id of the device for something else, which it may still have."""
-        known = self._devices.get(device.id)
+        known = self._held.get(device.id)
         if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
         if self._resources[device.id] != resource or self._is_held_by_others(device):
@@ -131,7 +133,8 @@ class Renewal:
         if device.spots == known.device.spots:
             return False
         if not both:
-            stay = (spot for spot in self._plugged_of(led.values()) if not self._has_left(device.id, spot))
+            taken = filter(self._plugged.is_taken, led.values())
+            stay = (spot for spot in taken if not self._has_left(device.id, spot))
             return device.id in leads.keys() & {*known.device.links} or any(stay)
         # Of an earlier release. The id is the same only if a property that the rule names says so.
         was_there = {spot.of_all for spot in device.before}
@@ -252,12 +255,13 @@ class Renewal:
             for device in offer.devices
         }
 
-    def _plugged_of(self, spots: Iterable[Spot]) -> tuple[Spot, ...]:
-        return tuple(filter(self._plugged.is_taken, spots))
+    @cached_property
+    def _held(self) -> Mapping[str, Remembered]:
+        return {id_: self._devices[id_] for id_ in self._is_shared if id_ in self._devices}
 
     @cached_property
     def _holders(self) -> Whereabouts:
-        return Whereabouts({id_: self._devices[id_] for id_ in self._is_shared if id_ in self._devices})
+        return Whereabouts(self._held)
 
     @cached_property
     def _offered(self) -> tuple[Device, ...]:
@@ -275,14 +279,14 @@ class Renewal:
     @cached_property
     def _before(self) -> Mapping[tuple[str, Spot], set[str]]:
         """(unit, spot of an earlier release) -> the present devices that it may have meant."""
-        return _ids_by_spot((device, device.before) for device in self._offered)
+        return ids_by_spot((device, device.before) for device in self._offered)
 
     @cached_property
     def _absent(self) -> Mapping[tuple[str, Spot], set[str]]:
         """(unit, spot) -> the absent devices that were there."""
         present = {device.id for device in self._offered if not self._is_in_doubt(device)}
         gone = (known.device for id_, known in self._devices.items() if id_ not in present)
-        return _ids_by_spot((device, device.spots) for device in gone)
+        return ids_by_spot((device, device.spots) for device in gone)
 
     @cached_property
     def witnesses(self) -> frozenset[str]:
@@ -290,11 +294,3 @@ class Renewal:
         return frozenset(
             id_ for ids in self._absent.values() if not ids.isdisjoint(self._is_shared) for id_ in ids
         )
-
-
-def _ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:
-    ids: dict[tuple[str, Spot], set[str]] = defaultdict(set)
-    for device, spots in found:
-        for spot in spots:
-            ids[device.unit, spot.of_all].add(device.id)
-    return ids

@@ -10,8 +10,9 @@ The rules of this file:
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from itertools import chain
 
-from genericdp.core.buses.port import takes_one
+from genericdp.core.buses.port import takes_one, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
@@ -44,7 +45,9 @@ def take_inventory(
     several = of_several(lost, memory.held, answer) | with_siblings(lost, memory.devices)
     past = replace(memory.past, unknown=lost, of_several=several)
     built = builder.build(devices, past)
-    plugged = replace(builder.claims.plugged, unread=frozenset(unread))
+    # What cannot be read may be at either port of its socket.
+    sockets = (builder.claims.sockets.ports_at(usb_above(path)) for path in unread)
+    plugged = replace(builder.claims.plugged, unread=frozenset(chain(unread, *sockets)))
     complete, after = remember(built, memory, now, answer, plugged)
     return complete, replace(after, is_untold=True) if memory.is_untold else after
 

@@ -10,7 +10,7 @@ The rules of this file:
 * Usually nothing waits, and finding this out costs one look at each holding.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
@@ -39,7 +39,7 @@ def with_waiting(
     whereabouts = Whereabouts({id_: devices[id_] for id_ in holders if id_ in devices})
     held_devices = frozenset(holding.device for holding in held.values())
     return {
-        name: _with(offer, dict(_waiting(offer, holders, whereabouts, devices)), held_devices)
+        name: _with(offer, dict(_waiting(offer, holders, whereabouts, devices, held_devices)), held_devices)
         for name, offer in offers.items()
     }
 
@@ -77,6 +77,7 @@ def _waiting(
     holders: Mapping[str, Mapping[str, Holding]],
     whereabouts: Whereabouts,
     devices: Mapping[str, Remembered],
+    held_devices: Collection[str],
 ) -> Iterator[tuple[str, str]]:
     """The ids of an offer that have to wait, each with the reason. `holders`: device -> who holds it."""
     shared = _is_shared(offer)
@@ -85,7 +86,7 @@ def _waiting(
             continue
         others = {
             id_: holding
-            for spot in _spots_of(device)
+            for spot in _spots_of(device, is_held=device.id in held_devices)
             for holder in whereabouts.at(spot)
             for id_, holding in holders[holder].items()
             if not (shared and holding.shared)
@@ -98,11 +99,16 @@ def _waiting(
                     yield id_, _reason(offer, other, others[other])
 
 
-def _spots_of(device: Device) -> Iterator[Spot]:
-    """Where a pod may have got a node of the device, under its number and from an earlier release as well."""
+def _spots_of(device: Device, *, is_held: bool) -> Iterator[Spot]:
+    """Where a pod may have got a node of the device, under its number and from an earlier release as well.
+
+    A unit in a socket of USB 3 may have had the other speed then, unless a pod has it as it is.
+    """
     yield from device.spots
     yield from device.also
     yield from device.before
+    if not is_held:
+        yield from device.across
     for node in device.nodes:
         if not node.is_bare:
             yield spot_of(node.number)

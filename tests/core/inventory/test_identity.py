@@ -6,6 +6,7 @@ import re
 import pytest
 
 from genericdp.core.buses.port import Port
+from genericdp.core.inventory.group import identify
 from genericdp.core.inventory.identity import (
     ID_LIMIT,
     OF_ALL,
@@ -15,7 +16,6 @@ from genericdp.core.inventory.identity import (
     UnidentifiedError,
     assign,
     hash_of,
-    identify,
     natural,
 )
 from genericdp.core.inventory.past import Past, Ties

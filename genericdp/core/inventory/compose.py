@@ -71,6 +71,7 @@ class Composer:
             usb=_bus_and_device(member.place.usb for member, _ in places),
             values=self._of_device.values([member.device for member, _ in places], about.sys_name),
             spots=tuple([member.place.spot for member, _ in places]),
+            models=tuple([member.place.model for member, _ in places]),
             also=tuple([spot for member, link in places for spot in member.also(link)]),
             before=tuple([spot for member, _ in places if (spot := member.place.before) is not None]),
             across=tuple([spot for member, _ in places if (spot := member.place.across) is not None]),

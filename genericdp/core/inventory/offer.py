@@ -68,6 +68,8 @@ class Device:
     usb        (bus, device) numbers of its USB devices, for KubeVirt and for a reset
     values     the udev properties that envs, mounts, annotations and CDI names name
     spots      where its nodes sit or sat last, in the same order, to recognize it while it is not offered
+    models     the model (`place.model_of`) of the unit at each of these spots, "" for one that is not on USB;
+               () in the memory of an earlier release
     shared     the nodes that go along with every device of the resource: one tuple for all that are present
     also       while it is absent, other spots where it may be: of what was plugged in at its port since
     before     the spots of its nodes in the memory of an earlier release, where those are others
@@ -86,6 +88,7 @@ class Device:
     usb: tuple[tuple[int, int], ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
     spots: tuple[Spot, ...] = ()
+    models: tuple[str, ...] = ()
     shared: tuple[Node, ...] = ()
     also: tuple[Spot, ...] = ()
     before: tuple[Spot, ...] = ()

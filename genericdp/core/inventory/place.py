@@ -142,6 +142,16 @@ class Place:
         """The unit, if it is a USB device."""
         return self.unit if self.unit.subsystem == "usb" else None
 
+    @property
+    def model(self) -> str:
+        """The model of the unit, if it is a USB device; "" for any other."""
+        return model_of(self.unit) if self.unit.subsystem == "usb" else ""
+
+
+def model_of(usb: UdevDevice) -> str:
+    """The vendor and the product number of a USB device, `0403:6001`. It needs no string to say them."""
+    return ":".join(usb.attributes.get(name, "").strip() for name in ("idVendor", "idProduct"))
+
 
 def locate(device: UdevDevice, at: str = "") -> Place:
     """The place of a udev device. `within` and `spot` may hold what a device says about itself.

@@ -19,6 +19,9 @@ PodResources no longer lists them. Edited rules may offer a device node under an
 under the old one. If one of the two is exclusive, the new id is **waiting**: it is Unhealthy, and Allocate
 refuses it, until no pod holds the node.
 
+A unit on USB that comes back without its serial number, because the kernel could not read it, would have a
+new id. It is not offered while it may be what a pod holds (`waiting.Unread`).
+
 A list has a limit. It never costs an id that a pod may hold: new devices are refused.
 
 The **memory** is saved: the devices, the ties of twins, how devices are shared, who holds what. Everything

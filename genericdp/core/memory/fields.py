@@ -119,6 +119,14 @@ def link_of(device: str, value: Any) -> str:
     return found
 
 
+def models(value: Any, count: int) -> tuple[str, ...]:
+    """The models of the units at so many spots; () where none of them is known."""
+    found = tuple(text(each) for each in items(value))
+    if len(found) not in (0, count):
+        raise ValueError(f"{len(found)} models of {count} spots")
+    return found
+
+
 def spot(value: Any) -> Spot:
     # An earlier build also saved how many siblings there were.
     parts = items(value)

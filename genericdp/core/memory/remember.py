@@ -35,7 +35,7 @@ from genericdp.core.memory.remembered import Remembered, with_lost
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
 from genericdp.core.memory.room import Room, all_fit, lost_replicas, room_for
-from genericdp.core.memory.waiting import ids_that_wait, with_waiting
+from genericdp.core.memory.waiting import Unread, ids_that_wait, with_waiting
 from genericdp.core.memory.withdrawn import Shares, next_dropping, withdraw
 from genericdp.core.rules.resource import Resource, grace_s
 
@@ -64,13 +64,17 @@ def remember(
     held_devices = frozenset(holding.device for holding in held.values())
     renewal = Renewal(with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory.offers)
     gone = _by_resource({**unknown, **memory.devices, **renewal.ambiguous})
+    unread = Unread(memory.devices, held, inventory, renewal)
     others: list[str] = []
     refusals: list[Refusal] = []
-    present: dict[str, dict[str, Remembered]] = {}
+    present: dict[str, dict[str, Remembered]] = {name: {} for name in inventory.offers}
     for name, offer in inventory.offers.items():
-        present[name] = {}
         for device in offer.devices:
-            refusal = _why_untold(inventory, device) or renewal.why_not(name, device)
+            refusal = (
+                _why_untold(inventory, device)
+                or renewal.why_not(name, device)
+                or unread.why_not(name, device)
+            )
             if refusal:
                 others.append(device.id)
                 refusals += [Refusal(name, node.path, refusal) for node in device.nodes]

@@ -22,7 +22,7 @@ from itertools import product
 from genericdp.core.buses.port import is_hub
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_path
+from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_path, model_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
@@ -162,9 +162,6 @@ def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
     )
 
 
-#: The vendor and the product number of a unit on USB.
-Model = tuple[str, str]
-
 _WHY_LACKING = "{0}, which lacks its device node: bind a driver to {0}, or unplug it"
 
 
@@ -177,7 +174,7 @@ class Units:
     def __init__(self, plugged: Plugged) -> None:
         self.lacking: dict[str, str] = {}
         self._plugged = plugged
-        self._without: dict[tuple[Spot, Model], list[tuple[str, UdevDevice]]] = {}
+        self._without: dict[tuple[Spot, str], list[tuple[str, UdevDevice]]] = {}
 
     def why_open(self, known: Remembered, now: Device, resource: Resource) -> str | None:
         """Why a device may be neither where it was nor where something seems to be it; None if it is.
@@ -223,7 +220,7 @@ class Units:
 
         Parts of a dock may share a serial number. They are different models.
         """
-        model = _model(now)
+        model = model_of(now)
         key = before._replace(port=""), model
         if key not in self._without:
             self._without[key] = [
@@ -234,12 +231,12 @@ class Units:
         return self._without[key]
 
     @cached_property
-    def _on_usb(self) -> Mapping[tuple[str, Model], Sequence[tuple[str, UdevDevice]]]:
+    def _on_usb(self) -> Mapping[tuple[str, str], Sequence[tuple[str, UdevDevice]]]:
         """Serial number and model -> the units on USB, each with its port."""
-        found: dict[tuple[str, Model], list[tuple[str, UdevDevice]]] = {}
+        found: dict[tuple[str, str], list[tuple[str, UdevDevice]]] = {}
         for spot, nodes in self._plugged.groups.items():
             if spot.within == USB_NODE:
-                found.setdefault((spot.serial, _model(nodes[0])), []).append((spot.port, nodes[0]))
+                found.setdefault((spot.serial, model_of(nodes[0])), []).append((spot.port, nodes[0]))
         return found
 
 
@@ -270,10 +267,6 @@ def _differ(name: str, one: UdevDevice, other: UdevDevice) -> bool:
     """Whether both have a property, with different values. Many properties are only those of the nodes."""
     values = one.property(name), other.property(name)
     return all(values) and values[0] != values[1]
-
-
-def _model(usb: UdevDevice) -> Model:
-    return usb.attributes.get("idVendor", ""), usb.attributes.get("idProduct", "")
 
 
 def _knows_nodes(device: Device) -> bool:

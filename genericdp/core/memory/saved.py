@@ -91,6 +91,7 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         "links": [link for link in known.device.links if not is_shared_link(link)],
         "shared": [link for link in known.device.links if is_shared_link(link)],
         "spots": [_render_spot(spot) for spot in known.device.spots],
+        **({"models": list(known.device.models)} if any(known.device.models) else {}),
         "also": [_render_spot(spot) for spot in known.device.also],
         "earlier": [_render_spot(spot) for spot in known.earlier],
         "listed": known.listed,
@@ -189,6 +190,7 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         port=fields.text(entry["port"]),
         hub=fields.text(entry["hub"]),
         spots=spots,
+        models=fields.models(entry.get("models", []), len(spots)),
         also=spots_of("also"),
     )
     listed = fields.truth(entry.get("listed", True))

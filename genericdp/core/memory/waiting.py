@@ -8,15 +8,29 @@ The rules of this file:
 * Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
   to the next one.
 * Usually nothing waits, and finding this out costs one look at each holding.
+* The kernel reads the serial number of a USB device once, when it is plugged in, and goes on without it if
+  that fails. So what is of the same model, at the port of what a pod holds, and has a serial number while
+  that had none, or none while that had one, may be the same unit. It waits until the other one is found
+  elsewhere.
+* No node of such a unit is offered under a new id, whichever of them the pod holds: the unit has to be
+  plugged in again. An id that was known before does not depend on what was not read, so there the node
+  counts.
+* What the device descriptor says of a serial number does not count: chips that could not read their
+  configuration say that they have none.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import chain, repeat
+from typing import NamedTuple
 
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
 from genericdp.core.inventory.place import Spot, spot_of
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
+from genericdp.core.memory.renewal import Renewal
 
 
 def with_waiting(
@@ -137,3 +151,125 @@ def _with(offer: Offer, waiting: Mapping[str, str], held_devices: frozenset[str]
 
 def _unhealthy(device: Device, reason: str) -> Device:
     return replace(device, health=Health.UNHEALTHY, reason=reason)
+
+
+class _Had(NamedTuple):
+    """A node that a pod may have had: the id of its device, its spot, the model of its unit ("": unknown)."""
+
+    id_: str
+    spot: Spot
+    model: str
+
+
+class Unread:
+    """Tells which devices may be what a pod holds, but for a serial number that was not read."""
+
+    def __init__(
+        self, devices: Mapping[str, Remembered], held: Held, inventory: Inventory, renewal: Renewal
+    ) -> None:
+        """`devices` are all that are remembered, by id; `inventory` is that of what is plugged in."""
+        self._devices = devices
+        self._offers = inventory.offers
+        self._untold = inventory.untold
+        self._renewal = renewal
+        self._holdings = {holding.device: holding for holding in held.values()}
+        self._exclusive = {holding.device for holding in held.values() if not holding.shared}
+
+    def why_not(self, resource: str, device: Device) -> str:
+        """Why the device must not be offered; "" if it may. `resource` is the name of its resource."""
+        if not self._holdings:
+            return ""
+        known, is_held = self._devices.get(device.id), device.id in self._holdings
+        is_new = known is None and not is_held
+        # What cannot be at a port any more may be listed until its event is heard.
+        had_at = self._had if is_new else self._lost
+        if not had_at or (is_held and known is not None and _has_stayed(known, device)):
+            return ""
+        is_shared = _is_shared(self._offers[resource])
+        for spot, model, node in zip(device.spots, device.models, device.nodes, strict=False):
+            for had in had_at.get(spot.port, ()) if model else ():
+                if (
+                    had.id_ != device.id
+                    and bool(had.spot.serial) is not bool(spot.serial)
+                    and had.model in ("", model)
+                    and (is_new or had.spot.within == spot.within)
+                    # Its serial number says whose it is.
+                    and not (spot.serial and is_held)
+                    and (had.id_ in self._exclusive or not is_shared)
+                ):
+                    self._renewal.units.lacking[had.id_] = _what_to_do(spot, node.path)
+                    return _why_unread(spot, had.id_)
+        return ""
+
+    @cached_property
+    def _lost(self) -> Mapping[str, Sequence[_Had]]:
+        """Port -> what pods had there and what is no longer offered."""
+        return _by_port(each for id_ in self._holdings for each in self._lost_of(id_))
+
+    @cached_property
+    def _had(self) -> Mapping[str, Sequence[_Had]]:
+        """Port -> what pods had or have there."""
+        found = (each for id_ in self._holdings for each in self._present_of(id_))
+        return _by_port(chain(found, *self._lost.values()))
+
+    def _lost_of(self, id_: str) -> Iterator[_Had]:
+        known, now = self._devices.get(id_), self._now(id_)
+        if known is None or (now is known.device and not known.earlier):
+            return
+        if now is not None and self._is_the_one(now):
+            earlier = self._renewal.renewed(known.resource, now).earlier
+        else:
+            earlier = known.earlier
+            yield from _had_of(id_, known.device)
+        for spot in earlier:
+            yield _Had(id_, spot, "")
+
+    def _present_of(self, id_: str) -> Iterator[_Had]:
+        now = self._now(id_)
+        if now is not None and self._is_the_one(now):
+            yield from _had_of(id_, now)
+
+    def _now(self, id_: str) -> Device | None:
+        """What is there now under the id of a device that a pod holds."""
+        offer = self._offers.get(self._holdings[id_].resource)
+        return None if offer is None else offer.called(id_)
+
+    def _is_the_one(self, now: Device) -> bool:
+        """Whether what has the id of a held device now is what its pod got."""
+        resource = self._holdings[now.id].resource
+        return now.id not in self._untold and not self._renewal.why_not(resource, now)
+
+
+def _had_of(id_: str, device: Device) -> Iterator[_Had]:
+    for spot, model in zip(device.spots, chain(device.models, repeat("")), strict=False):
+        yield _Had(id_, spot, model)
+
+
+def _by_port(found: Iterator[_Had]) -> Mapping[str, Sequence[_Had]]:
+    at: dict[str, list[_Had]] = {}
+    for each in found:
+        at.setdefault(each.spot.port, []).append(each)
+    return at
+
+
+def _has_stayed(known: Remembered, device: Device) -> bool:
+    """Whether the device is the very node that it was: nothing has come that may be another one."""
+    return known.absent_since is None and not {*known.device.also}.isdisjoint(device.also)
+
+
+def _why_unread(spot: Spot, id_: str) -> str:
+    if spot.serial:
+        return (
+            f"it may be what a pod may still hold as {id_}, because its serial number could not be read "
+            "then; it is offered when that pod is deleted"
+        )
+    return (
+        f"it may be {id_}, which a pod may still hold, without its serial number, which could not be read; "
+        "unplug it and plug it in again, or at another port if it has none"
+    )
+
+
+def _what_to_do(spot: Spot, path: str) -> str:
+    if spot.serial:
+        return f"{path}, whose serial number can be read now: delete the pod that holds it"
+    return f"{path}, whose serial number could not be read: unplug that and plug it in again"

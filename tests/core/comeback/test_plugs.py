@@ -436,7 +436,7 @@ def test_a_part_that_may_have_moved_to_where_nothing_can_be_read_is_not_unplugge
 def test_a_memory_that_does_not_say_where_the_parts_were_stops_nothing() -> None:
     node = a_kit_that_a_pod_has(KIT_RULE, ONE, TWO)
     known = node.memory.devices["kit"]
-    bare = replace(known, device=replace(known.device, spots=()))
+    bare = replace(known, device=replace(known.device, spots=(), models=()))
     node.memory = replace(node.memory, devices={"kit": bare})
     node.restart()
     node.see(10.0, ONE)

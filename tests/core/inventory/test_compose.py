@@ -66,6 +66,7 @@ def test_a_device_says_all_that_the_kubelet_and_a_container_will_ask() -> None:
         hub=f"{CONTROLLER} usb 2",
         usb=((1, 7),),
         spots=(Spot(f"{CONTROLLER} usb 2.1", "A5", "if00"),),
+        models=("0403:6001",),
         also=(spot_of_node(tty), spot_under_link(tty, "ftdi_A5")),
     )
 

@@ -1,0 +1,243 @@
+"""A unit on USB whose serial number the kernel could not read is not offered while a pod may hold it."""
+
+import json
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory import saved
+from tests.core.memory.test_without_nodes import a_unit
+from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.edits import Node, rule
+
+ID = "ftdi_A5"
+UNREAD = (
+    f"it may be {ID}, which a pod may still hold, without its serial number, which could not be read; "
+    "unplug it and plug it in again, or at another port if it has none"
+)
+MAY_BE = (
+    "it is unplugged, or it is {}, whose serial number could not be read: unplug that and plug it in again"
+)
+
+RULES = {
+    "serial": rule(),
+    "shared": rule("ftdi", "replicas = 2"),
+    "unit": rule("ftdi", 'group_by = "usb_device"'),
+    "property": rule("ftdi", 'identity = ["ID_SERIAL"]'),
+    "property of a group": rule("ftdi", 'group_by = "ID_SERIAL"'),
+    "another resource": rule("ftdi", match='{ SUBSYSTEM = "tty", parent = { "ATTR{serial}" = "A5" } }')
+    + rule("any"),
+    "another resource of a kit": rule(
+        "ftdi", 'group_by = "all"', match='{ SUBSYSTEM = "tty", parent = { "ATTR{serial}" = "A5" } }'
+    )
+    + rule("any"),
+}
+by_all = pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+
+
+#: No directory of sysfs has the inode of another one in one boot.
+_plugs = count(1000)
+
+
+def at(port: str, n: int, serial: str | None, product: str = "6001") -> list[UdevDevice]:
+    """A unit, each time plugged in anew, with the properties that udev makes of its serial number."""
+    told = {"ID_MODEL": "FT232R", "ID_SERIAL": f"FTDI_{serial}" if serial else "FTDI"}
+    usb, tty = a_unit(port, n, serial=serial, product=product, properties=told)
+    return [usb, replace(tty, incarnation=next(_plugs))]
+
+
+def held(rules: str, *devices: UdevDevice) -> tuple[Node, str]:
+    """A node on which a pod has the first id."""
+    node = Node()
+    id_ = next(iter(node.look(rules, *devices)))
+    node.allocate(id_)
+    return node, id_
+
+
+def healthy(told: dict[str, str]) -> set[str]:
+    return {id_ for id_, health in told.items() if health == "Healthy"}
+
+
+def refusals(node: Node) -> dict[str, str]:
+    return {each.node: each.reason for each in node.inventory.refusals}
+
+
+def restart(node: Node, boot: str = "") -> None:
+    node.memory = saved.load(saved.dump(node.memory, "this"), boot or "this")
+
+
+@by_all
+@pytest.mark.parametrize("meanwhile", ["seen to leave", "at once", "restart", "boot"])
+def test_it_waits_at_the_port_of_the_unit_of_a_pod_and_returns_with_its_serial_number(
+    rules: str, meanwhile: str
+) -> None:
+    node, id_ = held(rules, *at("1", 0, "A5"))
+    if meanwhile == "seen to leave":
+        node.look(rules)
+    elif meanwhile != "at once":
+        restart(node, meanwhile)
+    told = node.look(rules, *at("1", 1, None))
+    if rules != RULES["shared"]:
+        assert healthy(told) == set()
+        assert "could not be read; unplug it" in refusals(node)["/dev/ttyUSB1"]
+        assert told[id_] == MAY_BE.format("/dev/ttyUSB1")
+        restart(node)
+        assert node.look(rules, *at("1", 1, None)) == told
+    assert id_ in healthy(node.look(rules, *at("1", 2, "A5")))
+    assert refusals(node) == {}
+
+
+def test_the_reason_says_what_to_do() -> None:
+    node, _ = held(rule(), *at("1", 0, "A5"))
+    told = node.look(rule(), *at("1", 0, None))
+    assert told == {ID: MAY_BE.format("/dev/ttyUSB0")}
+    assert refusals(node) == {"/dev/ttyUSB0": UNREAD}
+    assert len(node.inventory.waiting) == 1
+
+
+@by_all
+def test_it_is_offered_by_its_port_when_the_pod_has_gone(rules: str) -> None:
+    node, id_ = held(rules, *at("1", 0, "A5"))
+    node.look(rules, *at("1", 0, None))
+    told = node.look(rules, *at("1", 0, None), answer=node.nobody_holds_anything())
+    assert healthy(told) - {id_}
+    assert refusals(node) == {}
+
+
+def test_it_is_another_unit_when_that_of_the_pod_is_found_elsewhere() -> None:
+    node, id_ = held(rule(), *at("1", 0, "A5"))
+    node.look(rule(), *at("1", 0, None))
+    told = node.look(rule(), *at("1", 0, None), *at("2", 1, "A5"))
+    assert len(healthy(told)) == 2
+    assert told[id_] == "Healthy"
+
+
+@pytest.mark.parametrize(
+    "other", [at("2", 1, None), at("1", 1, None, "6015"), at("1", 1, "B6")], ids=["port", "model", "serial"]
+)
+def test_another_port_or_model_or_serial_number_is_another_unit(other: list[UdevDevice]) -> None:
+    node, id_ = held(rule(), *at("1", 0, "A5"))
+    node.look(rule())
+    (new,) = healthy(node.look(rule(), *other))
+    assert new != id_
+
+
+def test_a_unit_that_never_has_a_serial_number_is_served_by_its_port() -> None:
+    node, id_ = held(rule(), *at("1", 0, None))
+    node.look(rule())
+    assert node.look(rule(), *at("1", 1, None), *at("2", 0, None))[id_] == "Healthy"
+    assert len(healthy(node.look(rule(), *at("1", 1, None), *at("2", 0, None)))) == 2
+
+
+def test_a_free_unit_comes_back_at_once_under_its_port() -> None:
+    node = Node()
+    node.look(rule(), *at("1", 0, "A5"))
+    assert len(healthy(node.look(rule(), *at("1", 0, None)))) == 1
+
+
+@by_all
+def test_a_unit_held_by_its_port_is_not_offered_under_its_serial_number(rules: str) -> None:
+    node, id_ = held(rules, *at("1", 0, None))
+    told = node.look(rules, *at("1", 1, "A5"))
+    if rules != RULES["shared"]:
+        assert healthy(told) == set()
+        told_as = (
+            f"it may be what a pod may still hold as {id_}, because its serial number could not be read then"
+        )
+        assert refusals(node)["/dev/ttyUSB1"] == f"{told_as}; it is offered when that pod is deleted"
+        can_be_read = "whose serial number can be read now: delete the pod that holds it"
+        assert told[id_] == f"it is unplugged, or it is /dev/ttyUSB1, {can_be_read}"
+    again = node.look(rules, *at("1", 1, "A5"), answer=node.nobody_holds_anything())
+    assert healthy(again) - {id_}
+
+
+def test_the_pod_of_a_serial_number_has_its_unit_though_another_one_held_the_port() -> None:
+    node, by_port = held(rule(), *at("1", 0, None))
+    node.look(rule(), *at("1", 0, None), *at("2", 1, "A5"))
+    node.allocate(ID)
+    assert healthy(node.look(rule(), *at("1", 1, "A5"))) == {ID}
+    told = node.look(rule(), *at("1", 1, None))
+    assert healthy(told) == set()
+    assert told[by_port] == "what is plugged in now may not be what a pod got"
+    assert refusals(node) == {"/dev/ttyUSB1": UNREAD}
+
+
+@pytest.mark.parametrize("keys", ['identity = "port"', 'identity = ["ID_MODEL"]'])
+def test_an_identity_without_the_serial_number_does_not_wait(keys: str) -> None:
+    rules = rule("ftdi", keys)
+    node, id_ = held(rules, *at("1", 0, "A5"))
+    assert healthy(node.look(rules, *at("1", 1, None))) == {id_}
+
+
+def test_a_filler_counts_as_a_serial_number_at_its_port() -> None:
+    node, id_ = held(rule(), *at("1", 0, "0001"))
+    assert healthy(node.look(rule(), *at("1", 1, None))) == set()
+    assert healthy(node.look(rule(), *at("1", 2, "0001"))) == {id_}
+
+
+def test_a_twin_that_is_tied_to_another_port_says_nothing_of_the_one_at_this_port() -> None:
+    node, id_ = held(rule(), *at("1", 0, "A5"))
+    twins = node.look(rule(), *at("1", 0, "A5"), *at("2", 1, "A5"))
+    told = node.look(rule(), *at("1", 2, None), *at("2", 1, "A5"))
+    assert healthy(told) == twins.keys() - {id_}
+    assert "/dev/ttyUSB2" in refusals(node)
+
+
+def two_ports(serial: str | None, first: int) -> list[UdevDevice]:
+    usb = a_usb_device("1", serial=serial, devnum=first)
+    found = [usb]
+    for n in (0, 1):
+        name, number = f"ttyUSB{first + n}", f"c 188:{first + n}"
+        tty = a_usb_node(usb, "tty", name, number=number, interface=f"{n:02}")
+        found.append(replace(tty, incarnation=first * 10 + n))
+    return found
+
+
+def test_no_node_of_the_unit_is_offered_under_a_new_id() -> None:
+    node, id_ = held(rule(), *two_ports("A5", 1))
+    ids = {id_ for offer in node.inventory.offers.values() for id_ in offer.ids}
+    told = node.look(rule(), *two_ports(None, 3))
+    assert healthy(told) == set()
+    assert refusals(node).keys() == {"/dev/ttyUSB3", "/dev/ttyUSB4"}
+    assert healthy(node.look(rule(), *two_ports("A5", 5))) == ids
+    assert id_ in ids
+
+
+def test_a_pod_that_holds_a_node_by_its_port_has_it_back_while_another_node_waits() -> None:
+    second = '{ usb = { interface = "01" }, SUBSYSTEM = "tty" }'
+    rules = rule("by-port", 'identity = "port"', match=second) + rule()
+    node, _ = held(rules, *two_ports("A5", 1))
+    node.allocate(ID)
+    told = node.look(rules, *two_ports(None, 3))
+    (back,) = healthy(told)
+    assert back.startswith("by-port_")
+    assert refusals(node).keys() == {"/dev/ttyUSB3"}
+    assert healthy(node.look(rules, *two_ports(None, 3))) == {back}
+
+
+def test_an_edit_of_the_rules_does_not_offer_it() -> None:
+    node, _ = held(rule(), *at("1", 0, "A5"))
+    assert healthy(node.look(rule("other"), *at("1", 1, None))) == set()
+
+
+def test_a_memory_of_an_earlier_release_does_not_say_the_model_so_any_one_waits() -> None:
+    node, id_ = held(rule(), *at("1", 0, "A5"))
+    document = json.loads(saved.dump(node.memory))
+    del document["devices"][id_]["models"]
+    node.memory = saved.load(json.dumps(document).encode())
+    assert healthy(node.look(rule(), *at("1", 1, None, "6015"))) == set()
+
+
+def test_what_a_pod_has_stays_although_another_one_may_hold_it() -> None:
+    """An earlier release offered it."""
+    node = Node()
+    node.look(rule(), *at("1", 0, "A5"))
+    unread = at("1", 1, None)
+    (by_port,) = healthy(node.look(rule(), *unread))
+    node.allocate(by_port)
+    other = replace(node.memory.held[by_port], device=ID)
+    node.memory = replace(node.memory, held={**node.memory.held, ID: other})
+    assert healthy(node.look(rule(), *unread)) == {by_port}
+    assert healthy(node.look(rule(), *at("1", 2, None))) == set()

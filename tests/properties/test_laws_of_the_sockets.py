@@ -13,9 +13,9 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.held import PODS_SETTLE_S, Answer, give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
-from tests.scenes.builders import by_sys_path, resources_of
+from tests.scenes.builders import a_usb_node, by_sys_path, resources_of
 from tests.scenes.rules import DOMAIN
-from tests.scenes.sockets import SHIFT, a_tty_in_socket, in_socket
+from tests.scenes.sockets import SHIFT, in_socket
 
 SOCKETS = ("2", "3", "4.1")
 RULES = {
@@ -36,6 +36,7 @@ class Machine:
         self.held: dict[str, str] = {}
         self.memory, self.inventory, self.now, self.plugs = Memory(), Inventory(), 0.0, 0
         self.peer, self.is_open = True, False
+        self.snapshots: dict[int, Mapping[str, UdevDevice]] = {}
         self.builder = Builder(resources_of(RULES[rules]), DOMAIN)
         if was_fast:
             # An earlier release gave them to pods.
@@ -44,18 +45,24 @@ class Machine:
                 self.run_at(socket, fast)
                 self.give(socket)
             self.peer = True
+            self.snapshots.clear()
         self.restart()
 
     def devices(self) -> Mapping[str, UdevDevice]:
-        found: list[UdevDevice] = []
+        """What is there, as the same snapshots as long as it stays."""
         for socket, speeds in self.there.items():
             number = SOCKETS.index(socket)
             for fast, since in speeds.items():
-                where = {"port": socket, "fast": fast, "shift": self.shift, "peer": self.peer}
-                usb = in_socket(**where, devnum=number + 2)  # type: ignore[arg-type]
-                tty = a_tty_in_socket(2 * number + fast, **where, devnum=number + 2)
-                found += (replace(each, incarnation=since) for each in (usb, tty))
-        return by_sys_path(*found)
+                if since not in self.snapshots:
+                    where = {"port": socket, "fast": fast, "shift": self.shift, "peer": self.peer}
+                    usb = in_socket(**where, devnum=number + 2)  # type: ignore[arg-type]
+                    minor = 2 * number + fast
+                    tty = a_usb_node(
+                        replace(usb, incarnation=since), "tty", f"ttyACM{minor}", number=f"c 166:{minor}"
+                    )
+                    self.snapshots[since] = by_sys_path(replace(tty, incarnation=since))
+        found = [since for speeds in self.there.values() for since in speeds.values()]
+        return {path: device for since in found for path, device in self.snapshots[since].items()}
 
     def look(self, answer: Answer | None = None) -> None:
         self.now += 1.0

@@ -24,7 +24,7 @@ _SLOW, _FAST = 2, 3
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
 _PEER = re.compile(r"(?P<controller>.+)/usb(?P<bus>\d+)/(?P=bus)-0:1\.0/usb(?P=bus)-port(?P<port>\d+)")
-_BEHIND_USB = re.compile(r"/usb(\d+)(?=/|$)((?:/\1-[\d.]+)*)")
+_BEHIND_USB = re.compile(r"/usb(\d+)(?=/|$)((?:/\1-[\d.]+(?=/|$))*)")
 
 
 @dataclass(frozen=True, slots=True)

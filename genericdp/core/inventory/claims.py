@@ -272,8 +272,7 @@ class Claims:
         return known if known is not None and known.device is device else self._examine(device)
 
     def _examine(self, device: UdevDevice) -> Examined:
-        place = self._locate(device) if device.device_node is not None else None
-        return Examined(device, self._judge(device), place)
+        return Examined(device, self._judge(device), self._locate(device) if device.device_node else None)
 
     def _locate(self, device: UdevDevice) -> Place:
         place = locate(device)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from genericdp.core.buses.port import may_be_at
+from genericdp.core.buses.port import may_be_at, usb_above
 from genericdp.core.inventory.place import locate
 from tests.scenes.builders import a_usb_serial
 
@@ -25,6 +25,12 @@ DISK = "/sys/devices/pci0000:00/0000:00:1d.0/0000:01:00.0"
 )
 def test_at_a_port_of_usb_may_be_what_has_its_chain(path: str, *, may_be: bool) -> None:
     assert may_be_at(f"{CONTROLLER} usb2 2.3", path) is may_be
+
+
+@pytest.mark.parametrize("below", ["", "/1-2.3:1.0", "/1-2.3:1.0/ttyUSB0/tty/ttyUSB0", "/power/x"])
+def test_the_unit_of_a_part_is_what_is_above_its_interface(below: str) -> None:
+    unit = f"{CONTROLLER}/usb1/1-2/1-2.3"
+    assert usb_above(f"{unit}{below}") == unit
 
 
 def test_the_port_of_a_unit_is_one_at_which_it_may_be() -> None:

@@ -132,7 +132,7 @@ class Registration:
                     since = asyncio.get_running_loop().time()
                     await self._until_lost(incarnation)
                     lasted = asyncio.get_running_loop().time() - since
-                    error = self._why_lost()
+                    error = self._why_lost("the kubelet closed the stream")
                     self._report(Phase.WAITING, error)
                 failures = 0 if lasted > STEADY_S else failures + 1
             except (grpc.aio.AioRpcError, OSError, TimeoutError) as caught:
@@ -193,7 +193,7 @@ class Registration:
         if not await self._call(request):
             # grpc cancels the call, too, when the channel is closed because the kubelet has restarted.
             _end_if_cancelled()
-            raise ConnectionError("the kubelet stopped meanwhile")
+            raise ConnectionError(self._why_lost("the kubelet stopped meanwhile"))
 
     async def _call(self, request: api.RegisterRequest) -> bool:
         """Call Register; False if the call was cancelled.
@@ -236,10 +236,8 @@ class Registration:
                 task.cancel()
             await asyncio.gather(coming, over, return_exceptions=True)
 
-    def _why_lost(self) -> str:
-        if self._kubelet.rival:
-            return "another genericdp serves the kubelet"
-        return "the kubelet closed the stream"
+    def _why_lost(self, otherwise: str) -> str:
+        return "another genericdp serves the kubelet" if self._kubelet.rival else otherwise
 
     def _report(self, phase: Phase, error: str = "") -> None:
         progress = Progress(self.progress.resource, phase, error)

@@ -320,6 +320,9 @@ class EditedNode(LostNode):
     def lose_with(self, rules: str) -> None:
         """The next daemon has no memory, and is the first one that reads these rules."""
         self.rules = rules
+        # An id with the number of a replica does not say that it was the only one.
+        for pod in self.pods:
+            pod.shared |= pod.id_.rpartition(".")[2].isdigit()
         self.lose()
 
     def check(self) -> None:
@@ -330,6 +333,7 @@ class EditedNode(LostNode):
 
 
 @pytest.mark.parametrize("rules", sorted(NODE_RULES))
+@example([("plug", "A", "1", 0), ("admit", 0), ("lose_with", "shared"), ("admit", 0)])
 @given(history=losses_after_edits)
 def test_no_two_pods_have_one_device_node_though_the_memory_is_lost_after_an_edit(
     rules: str, history: list[tuple[str, ...]]

@@ -65,8 +65,7 @@ def remember(
     renewal = Renewal(with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory.offers)
     gone = _by_resource({**unknown, **memory.devices, **renewal.ambiguous})
     unread = Unread(memory.devices, held, inventory, renewal)
-    others: list[str] = []
-    refusals: list[Refusal] = []
+    others, refusals = list[str](), list[Refusal]()
     present: dict[str, dict[str, Remembered]] = {name: {} for name in inventory.offers}
     for name, offer in inventory.offers.items():
         for device in offer.devices:

@@ -32,8 +32,13 @@ THREADS = min(os.cpu_count() or 1, 16) + 4
 #: How long the end may take after a signal, in seconds: less than systemd and the kubelet wait (10 s).
 _END_S = 5.0
 
-#: mallopt(3), a parameter of glibc alone.
+#: mallopt(3), parameters of glibc alone.
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
+
+#: The two thresholds with which glibc begins, in bytes.
+_LARGE = 128 << 10
 
 _log = log.get(__name__)
 
@@ -46,7 +51,7 @@ def serve(settings: Settings, rule_files: RuleFiles) -> bool:
     """
     threads.require(THREADS)
     _raise_limit_of_descriptors()
-    _share_one_heap()
+    _keep_heap_small()
     if mounts.is_in_a_pod():
         mounts.warn(settings, rule_files.resources)
     return loop.run(_serve_to_the_end(settings, rule_files))
@@ -60,10 +65,17 @@ def _raise_limit_of_descriptors() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _share_one_heap() -> None:
-    """By default each thread of gRPC has a heap of its own, which keeps the room of its busiest moment."""
+def _keep_heap_small() -> None:
+    """By default each thread of gRPC has a heap of its own, which keeps the room of its busiest moment.
+
+    And glibc raises the thresholds with each large block that is freed, up to 32 MiB (mallopt(3)): the next
+    large blocks are then on the heap, where they leave room that is not given back. One that is set stays.
+    """
     with suppress(AttributeError):
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_ARENA_MAX, 1)
+        libc.mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        libc.mallopt(_M_TRIM_THRESHOLD, _LARGE)
 
 
 def _stop(daemon: Daemon) -> None:

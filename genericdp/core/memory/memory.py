@@ -98,11 +98,12 @@ class _Ports:
 
     @cached_property
     def _all(self) -> Collection[str]:
-        found = {*self._memory.ties.values()}
-        for known in self._memory.devices.values():
-            found.add(known.device.port)
-            found.update([spot.port for spot in (*known.device.spots, *known.earlier)])
-        return found
+        # In every step, and there may be thousands.
+        every = self._memory.devices.values()
+        found = {known.device.port for known in every}
+        found |= {spot.port for known in every for spot in known.device.spots}
+        found |= {spot.port for known in every if known.earlier for spot in known.earlier}
+        return found.union(self._memory.ties.values())
 
 
 class _Numbers:

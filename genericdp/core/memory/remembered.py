@@ -132,7 +132,7 @@ def why_beside(device: Device, known: Remembered | None, held: Mapping[str, Reme
 
     known  what is remembered under its id; `held` are those that pods hold
     """
-    if not device.across or device.id in held or (known is not None and known.absent_since is None):
+    if device.id in held or (known is not None and known.absent_since is None):
         return ""
     across = {(spot.port, spot.within) for spot in device.across}
     return next(

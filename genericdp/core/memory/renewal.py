@@ -68,12 +68,14 @@ class Renewal:
             return "it cannot be told from another one, which a pod may still hold"
         if self._is_another(resource, device):
             return f"its id, {device.id}, is that of another unit, which a pod may still hold"
-        if beside := remembered.why_beside(device, self._devices.get(device.id), self._held):
-            return beside
+        if device.across and (why := remembered.why_beside(device, self._devices.get(device.id), self._held)):
+            return why
         known = self._held.get(device.id)
-        why = self.units.why_open(known, device, self._offers[resource].resource) if known else None
-        if why is not None or device.id in self.ambiguous:
-            return f"its id, {device.id}, may be that of another unit, which a pod may still hold{why or ''}"
+        open_ = self.units.why_open(known, device, self._offers[resource].resource) if known else None
+        if open_ is not None or device.id in self.ambiguous:
+            return (
+                f"its id, {device.id}, may be that of another unit, which a pod may still hold{open_ or ''}"
+            )
         return ""
 
     def _is_in_doubt(self, device: Device) -> bool:

@@ -33,6 +33,42 @@ name = "disk"
 match = { SUBSYSTEM = "block", DEVTYPE = "disk", ID_BUS = "usb" }
 """
 
+SOCKET = "genericdp.io/socket"
+SOCKET_RULES = {
+    "20-socket.toml": """
+[[resource]]
+name = "socket"
+match = { SUBSYSTEM = "usb", ID_VENDOR_ID = ["46f4", "0627"] }
+identity = "port"
+"""
+}
+
+
+@case
+def what_is_in_a_socket_is_one_device_at_either_speed(node: Node) -> None:
+    node.begin(SOCKET_RULES)
+    node.usb.storage("1")
+    found = node.wait_until("the stick", lambda view: [*view.of(SOCKET).values()] == ["Healthy"])
+    (id_,) = found.of(SOCKET)
+    expect(node.admit("pod", {SOCKET: 1}).phase, "Running")
+    expect(_speeds(node, "46f4"), ["5000"])
+
+    node.usb.unplug("1")
+    node.wait_for_devices(SOCKET, {id_: "Unhealthy"})
+    node.usb.plug("1", "usb-tablet")
+    node.wait_for_devices(SOCKET, {id_: "Healthy"})
+    expect(_speeds(node, "0627"), ["480"])
+    # Another socket is another device.
+    node.usb.plug("2", "usb-mouse")
+    view = node.wait_until("the mouse", lambda view: len(view.of(SOCKET)) == 2)
+    expect({*view.of(SOCKET).values()}, {"Healthy"})
+
+
+def _speeds(node: Node, vendor: str) -> list[str]:
+    """The speeds of the units of a vendor, in Mbit/s."""
+    units = f"grep -lx {vendor} /sys/bus/usb/devices/*/idVendor"
+    return node.sh(f"for id in $({units}); do cat $(dirname $id)/speed; done").split()
+
 
 @case
 def keyboard_and_tablet_are_devices_of_two_nodes_each(node: Node) -> None:

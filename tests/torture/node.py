@@ -21,6 +21,7 @@ from genericdp.core.comeback.plugs import next_case
 from genericdp.core.device import DeviceNumber
 from genericdp.core.hint import RescanCause, Resync
 from genericdp.core.inventory.shared import is_shared_link
+from genericdp.core.memory.answered import HELD
 from genericdp.core.memory.held import Answer
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status import holdings
@@ -253,12 +254,19 @@ class TestNode:
         prefix = f"{self.udev.dev}/ttyUSB"
         links: dict[str, int | None] = {}
         for name, target in links_in(self.settings).items():
+            if name.startswith(HELD):
+                continue
             device = name.partition("@")[0]
             links.setdefault(device, None)
             if target.startswith(prefix):
                 assert links[device] is None, f"two links of {device} lead to a device"
                 links[device] = int(target.removeprefix(prefix))
         return links
+
+    def held_links(self) -> set[str]:
+        """The devices of which links only tell what pods hold."""
+        names = (name.partition("@")[0] for name in links_in(self.settings) if name.startswith(HELD))
+        return {name.removeprefix(HELD) for name in names}
 
     def dead_links(self) -> frozenset[str]:
         """The names of the links that point to themselves."""

@@ -203,8 +203,9 @@ def _is_outdated(case: Case, container: Container, evidence: Evidence) -> bool |
     resource = case.key[0]
     saved = evidence.saved(container, resource)
     keeps_its_paths = saved is not None and (saved.devices or not saved.cdi)
-    if not keeps_its_paths and evidence.is_misled(case, container):
-        return None if saved is None else True
+    is_misled = not keeps_its_paths and evidence.is_misled(case, container)
+    if saved is not None and is_misled:
+        return True
     if saved is not None:
         paths = evidence.paths(container, case.offer)
         at = {
@@ -220,6 +221,6 @@ def _is_outdated(case: Case, container: Container, evidence: Evidence) -> bool |
     needed = {number for link, number in numbers.items() if link not in optional}
     found = evidence.numbers(container)
     if needed <= found:
-        return False
+        return None if is_misled else False
     own = {numbers[node.link] for node in case.device.nodes if node.link in numbers}
     return True if saved is not None or own.isdisjoint(found) else None

@@ -138,6 +138,12 @@ def test_without_the_saved_answer_a_node_that_its_program_takes_for_another_one_
     assert not is_stopped(case, inside, links, **envs)
 
 
+def test_a_container_with_no_node_of_its_device_is_in_no_doubt_whatever_its_envs_tell() -> None:
+    envs = {IDS: "ftdi_A", PATHS: "/dev/serial0"}
+    assert is_stopped(STICK, {"/dev/serial0": TTY0}, None, **envs)
+    assert not is_stopped(STICK, {"/dev/serial0": TTY3}, None, **envs)
+
+
 def test_the_parts_of_a_device_may_exchange_their_numbers() -> None:
     """One that is optional may have left since."""
     rules = KIT_RULE + '[[resource.node]]\nmatch.usb = { port = "3" }\noptional = true\n'

@@ -26,7 +26,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from genericdp import log
-from genericdp.core.memory.answered import HELD
+from genericdp.core.memory.held import HELD
 from genericdp.errors import SHORTAGES, GenericdpError
 from genericdp.files.kept_directory import MODE, KeptDirectory, is_abandoned, make_for_all
 from genericdp.files.trust import UntrustedError
@@ -178,14 +178,14 @@ class Links:
 def led(directory: str) -> dict[str, str]:
     """Where the links lead that an earlier process left: link -> path of a device node.
 
-    What tells this of a link which leads nowhere (`HELD`) counts as if that link led there.
+    Those that only tell this of another link (`HELD`) are among them.
     """
     found: dict[str, str] = {}
     with suppress(OSError), os.scandir(directory) as entries:
         for name in sorted(entry.name for entry in entries):
             target = _target(f"{directory}/{name}")
             if target is not None and _is_ours(target) and not name.startswith("."):
-                found[name.removeprefix(HELD)] = target
+                found[name] = target
     return found
 
 

@@ -213,7 +213,11 @@ def test_links_of_an_earlier_process_tell_where_they_led(tmp_path: Path) -> None
         ".new-0": "/dev/ttyUSB3",
     }.items():
         (directory / name).symlink_to(target)
-    assert led(str(directory)) == {"a@if00": "/dev/ttyUSB0", "b": "/dev/ttyUSB1", "dead": "/dev/ttyUSB2"}
+    assert led(str(directory)) == {
+        "a@if00": "/dev/ttyUSB0",
+        "held+b": "/dev/ttyUSB1",
+        "held+dead": "/dev/ttyUSB2",
+    }
     assert led(str(tmp_path / "missing")) == led(str(file)) == {}
 
 

@@ -78,6 +78,8 @@ RULES = {
     "shared": table("x", "replicas = 2"),
     "one replica": table("x", "replicas = 1"),
     "by port": table("x", 'identity = "port"'),
+    "by all, at one port": table("x", 'identity = ["ALL"]', match=f'{_TTY}, usb = {{ port = "1" }}'),
+    "by all, at another port": table("x", 'identity = ["ALL"]', match=f'{_TTY}, usb = {{ port = "2" }}'),
     "by foo": table("x", 'identity = ["FOO"]'),
     "by bar": table("x", 'identity = ["BAR"]'),
     "grouped by foo": table("x", 'group_by = "FOO"'),
@@ -275,6 +277,17 @@ class Node:
             self.start(self.pods[number % len(self.pods)])
 
     def check(self) -> None:
+        self.check_links()
+        for one, other in apart(self.pods):
+            for mine in self.possibly(one):
+                for theirs in self.possibly(other):
+                    assert not mine & theirs, (one, other)
+        check_lists(self.inventory, self.pods)
+        self.check_stranded()
+        self.check_groups()
+
+    def check_links(self) -> None:
+        """A pod has its own device nodes, or what may stand in for them."""
         for pod in self.pods:
             now = behind_links(self.inventory, pod, self.at)
             if now and pod.first:
@@ -292,13 +305,6 @@ class Node:
                 assert self.may_stand_in(was, its_port, physical, port) or self.is_the_same(
                     pod.of, was, physical
                 ), (pod, physical)
-        for one, other in apart(self.pods):
-            for mine in self.possibly(one):
-                for theirs in self.possibly(other):
-                    assert not mine & theirs, (one, other)
-        check_lists(self.inventory, self.pods)
-        self.check_stranded()
-        self.check_groups()
 
     def check_groups(self) -> None:
         """The id of a group by a property, or of all nodes, follows from that alone, whatever was before."""

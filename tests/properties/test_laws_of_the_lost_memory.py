@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
-from genericdp.core.memory.answered import HELD
 from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Named
 from genericdp.core.memory.memory import Memory, resumed
 from tests.properties.pods import Pod as GivenPod
@@ -192,7 +191,7 @@ def from_checkpoint(pods: Collection[GivenPod], now: float) -> Answer:
 def left_links(inventory: Inventory) -> dict[str, str]:
     """Where the links lead that the daemon of before left (`genericdp.files.links.led`)."""
     leads = {link: path for link, path in inventory.links().items() if path is not None}
-    return {link.removeprefix(HELD): path for link, path in inventory.held_links.items()} | leads
+    return {**inventory.held_links, **leads}
 
 
 lose = st.tuples(st.just("lose"))
@@ -315,7 +314,7 @@ losses_after_edits = st.tuples(
 
 @dataclass
 class EditedNode(LostNode):
-    """A node that keeps what is plugged in, with one question: whether two pods can have one device node."""
+    """A node that keeps what is plugged in: no two pods have one device node, and each has its own ones."""
 
     def lose_with(self, rules: str) -> None:
         """The next daemon has no memory, and is the first one that reads these rules."""
@@ -326,6 +325,7 @@ class EditedNode(LostNode):
         self.lose()
 
     def check(self) -> None:
+        self.check_links()
         for one, other in apart(self.pods):
             for mine in self.possibly(one):
                 for theirs in self.possibly(other):

@@ -23,18 +23,18 @@ from itertools import chain, islice
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import hash_of, natural
-from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.place import (
     Spot,
     is_of_node,
     is_of_number,
     spot_of,
     spot_of_node,
+    spot_under_link,
 )
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory import fields
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, Named
+from genericdp.core.memory.held import HELD, PODS_SETTLE_S, Answer, Held, Holding, Named, device_of
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renewal import HELD_LINK_LIMIT
 from genericdp.core.memory.room import ID_LIMIT
@@ -42,10 +42,6 @@ from genericdp.core.rules.name import cdi_kind
 
 #: How many links are learned from one answer, of all pods together. Each of them is wanted and saved.
 LEARNED_LIMIT = 10 * ID_LIMIT
-
-#: How the names of links begin that tell which device nodes pods hold whose own links lead nowhere. No id has
-#: a "+".
-HELD = "held+"
 
 _MARK_LENGTH = 10
 
@@ -183,30 +179,24 @@ def with_led(
     unknown: Mapping[str, Remembered],
     answer: Answer | None,
     plugged: Plugged,
-    offers: Mapping[str, Offer],
 ) -> Mapping[str, Remembered]:
     """What pods hold although nothing is remembered of it, with the device nodes to which its links led.
 
-    Edited rules may offer these under other ids.
+    Edited rules may offer these under other ids, and others under this one.
     """
     if answer is None or not answer.led or not unknown:
         return unknown
     at = {
-        node.device_node: spot._replace(number=plugged.numbers.get(node.sys_path, 0))
+        node.device_node: (spot._replace(number=plugged.numbers.get(node.sys_path, 0)), node)
         for spot, group in plugged.groups.items()
         for node in group
     }
-    led: dict[str, list[Spot]] = {}
+    led: dict[str, dict[Spot, None]] = {}
     for link, path in answer.led.items():
         if path in at:
-            led.setdefault(link.partition("@")[0], []).append(at[path])
-    more: dict[str, Remembered] = {}
-    for id_ in led.keys() & unknown.keys():
-        offer = offers.get(unknown[id_].resource)
-        offered = None if offer is None else offer.called(id_)
-        spots = () if offered is None else offered.spots
-        lost = dict.fromkeys(spot for spot in led[id_] if spot not in spots)
-        more[id_] = replace(unknown[id_], earlier=tuple(lost))
+            spot, node = at[path]
+            led.setdefault(device_of(link), {}).update(dict.fromkeys((spot, spot_under_link(node, link))))
+    more = {id_: replace(unknown[id_], earlier=(*led[id_],)) for id_ in led.keys() & unknown.keys()}
     return {**unknown, **more} if more else unknown
 
 

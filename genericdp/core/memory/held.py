@@ -29,6 +29,10 @@ from genericdp.core.memory.room import ID_LIMIT
 #: How long the admission of a pod may take after Allocate, in seconds: other plugins are asked, too.
 PODS_SETTLE_S = 120.0
 
+#: How the names of links begin that tell which device nodes pods hold whose own links lead nowhere. No id has
+#: a "+".
+HELD = "held+"
+
 
 @dataclass(frozen=True, slots=True)
 class Holding:
@@ -141,7 +145,7 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
         if id_ in listed or not _is_released(id_, is_listed, holding, answer)
     }
     new = (each for each in answer.ids if each[1] not in kept)
-    with_links = _with_links(answer)
+    with_links = frozenset(map(device_of, answer.led))
     after = _with(kept, _of_ours(new, offers, devices, with_links), offers, devices, listed=True)
     earlier = (each for each in answer.earlier if each[1] not in held)
     after = _with(after, _of_ours(earlier, offers, devices, with_links), offers, devices, listed=False)
@@ -170,7 +174,7 @@ def new_ids(
 ) -> frozenset[str]:
     """The devices of these resources that pods hold as this answer says, and nothing else has said."""
     named = ((name, id_) for name, id_ in (*answer.ids, *answer.earlier) if id_ not in held)
-    ours = _of_ours(named, resources, devices, _with_links(answer))
+    ours = _of_ours(named, resources, devices, frozenset(map(device_of, answer.led)))
     return frozenset(_unoffered(name, id_, devices, listed=True).device for name, id_ in ours)
 
 
@@ -193,9 +197,9 @@ def not_taken(held: Held, answer: Answer, offers: Mapping[str, Offer]) -> Mappin
     return Counter(name for name, id_ in _of_ours(answer.ids, offers, {}) if id_ not in held)
 
 
-def _with_links(answer: Answer) -> frozenset[str]:
-    """The devices that had links which led to a device node. The rules may have lost their resource since."""
-    return frozenset(link.partition("@")[0] for link in answer.led)
+def device_of(link: str) -> str:
+    """The id of the device that a link belongs to."""
+    return link.removeprefix(HELD).partition("@")[0]
 
 
 def _of_ours(

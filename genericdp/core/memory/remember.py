@@ -59,7 +59,7 @@ def remember(
     if memory.is_of_earlier_release:
         memory = after_upgrade(memory, inventory.offers, plugged)
     memory = memory if answer is None else _told(memory, answer, inventory.offers)
-    held, unknown = memory.held, _unknown(memory, answer, plugged, inventory.offers)
+    held, unknown = memory.held, _unknown(memory, answer, plugged)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
     renewal = Renewal(with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory.offers)
@@ -167,9 +167,7 @@ def _told(memory: Memory, answer: Answer, offers: Mapping[str, Offer]) -> Memory
     return replace(memory, devices=devices, held=held, answered=learn_names(memory.answered, answer, held))
 
 
-def _unknown(
-    memory: Memory, answer: Answer | None, plugged: Plugged, offers: Mapping[str, Offer]
-) -> Mapping[str, Remembered]:
+def _unknown(memory: Memory, answer: Answer | None, plugged: Plugged) -> Mapping[str, Remembered]:
     """What pods hold although nothing is remembered of it: its id must be listed, and its links dead."""
     lost = [holding for holding in memory.held.values() if holding.device not in memory.devices]
     links: dict[str, dict[str, None]] = {}
@@ -181,7 +179,7 @@ def _unknown(
         )
         for holding in lost
     }
-    return with_led(unknown, answer, plugged, offers)
+    return with_led(unknown, answer, plugged)
 
 
 def _siblings(plugged: Plugged, devices: Mapping[str, Remembered]) -> Siblings:

@@ -89,7 +89,7 @@ def with_lost(
         id_: known
         for id_, known in unknown.items()
         for offered in (offers[known.resource].called(id_) if known.resource in offers else None,)
-        if offered is not None and (known.earlier or not {*known.device.links} <= {*offered.links})
+        if known.earlier or (offered is not None and not {*known.device.links} <= {*offered.links})
     }
     return {**devices, **lost} if lost else devices
 

@@ -149,7 +149,9 @@ class Renewal:
 
     def _leads_elsewhere(self, known: Remembered, device: Device) -> bool:
         """Whether a link led to a device node that has another name now, and leads to another one."""
-        return any(
+        # Nothing may be remembered but where its links led.
+        led = [] if known.device.spots else [*filterfalse(is_of_number, known.earlier)]
+        return (led and {*led}.isdisjoint(device.spots)) or any(
             spot.serial in device.links and spot not in device.also
             for spot in self._still_plugged((*known.device.also, *known.earlier))
         )

@@ -7,7 +7,7 @@ import pytest
 from genericdp.core.memory import saved
 from genericdp.core.memory.held import Answer, joined
 from genericdp.core.memory.memory import Memory, resumed
-from tests.scenes.builders import a_modem, a_usb_serial
+from tests.scenes.builders import a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
 TTY = a_usb_serial(0)
@@ -69,6 +69,29 @@ def test_an_id_that_still_means_what_its_link_led_to_stays_healthy() -> None:
     answer = begun(node, Y, "y_A50285BI", {"y_A50285BI": "/dev/ttyUSB0"})
     assert node.look(rule("y"), TTY, answer=answer) == {"y_A50285BI": "Healthy"}
     assert node.inventory.held_links == {}
+
+
+@pytest.mark.parametrize("link", ["x_SAME", "held+x_SAME"])
+def test_an_id_that_edited_rules_give_to_another_node_leads_nowhere_while_a_pod_holds_it(link: str) -> None:
+    node, usb = Node(), a_usb_device(serial="SAME")
+    tty = a_usb_node(usb, "tty", "ttyUSB1", number="c 188:1")
+    answer = begun(node, X, "x_SAME", {link: usb.device_node or ""})
+    expected = {"x_SAME": "nothing but its id is known"}
+    assert node.look(rule("x"), usb, tty, answer=answer) == expected
+    assert node.inventory.links() == {"x_SAME": None}
+    assert node.inventory.held_links == {"held+x_SAME": usb.device_node}
+    node.memory = saved.load(saved.dump(node.memory))
+    assert node.look(rule("x"), usb, tty) == expected
+    assert node.look(rule("x"), usb, tty, answer=node.nobody_holds_anything()) == {"x_SAME": "Healthy"}
+    assert node.inventory.links() == {"x_SAME": "/dev/ttyUSB1"}
+
+
+def test_nor_does_a_device_that_another_unknown_id_has() -> None:
+    node, usb = Node(), a_usb_device(serial="SAME")
+    tty = a_usb_node(usb, "tty", "ttyUSB1", number="c 188:1")
+    answer = begun(node, X, "x_SAME", {"held+x_SAME": "/dev/missing", "held+y_SAME": "/dev/ttyUSB1"})
+    answer = replace(answer, earlier=answer.earlier | {(Y, "y_SAME")})
+    assert node.look(rule("x"), usb, tty, answer=answer) == {"x_SAME": "nothing but its id is known"}
 
 
 def test_where_links_led_is_not_forgotten_with_a_step_that_failed() -> None:

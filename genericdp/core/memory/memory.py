@@ -12,6 +12,7 @@ from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
+from genericdp.core.usb_port import Apart, At, Said
 
 #: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
 SAVE_WITHIN_S = 1.0
@@ -30,6 +31,7 @@ class Memory:
     renamed  links that an earlier release named otherwise -> what they are called now
     is_of_earlier_release  whether it still has to be taken over, see `renamed`
     is_untold  whether it began with nothing, and nobody has said yet what pods held then
+    apart    the sockets of USB 3 in which two units were at once
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class Memory:
     renamed: Mapping[str, str] = field(default_factory=dict)
     is_of_earlier_release: bool = False
     is_untold: bool = False
+    apart: Apart = field(default_factory=dict)
 
     @property
     def past(self) -> Past:
@@ -49,7 +52,11 @@ class Memory:
         if self.is_of_earlier_release:
             # It did not number siblings.
             return Past(
-                self.ties, ports, port_of=self._port_of, port_at=self._port_at, is_known_at=_Ports(self)
+                self.ties,
+                ports,
+                port_of=self._port_of,
+                port_at=self._port_at,
+                at=self._at,
             )
         return Past(
             self.ties,
@@ -59,7 +66,7 @@ class Memory:
             self._spots_of,
             self._port_of,
             self._port_at,
-            _Ports(self),
+            self._at,
         )
 
     @property
@@ -69,6 +76,11 @@ class Memory:
             self.devices.values(), key=lambda known: (known.absent_since is None, known.device.id)
         )
         return {known.device.unit: known.device.port for known in present_last}
+
+    @property
+    def _at(self) -> At:
+        ports = _Ports(self)
+        return At(ports, ports.units, self.apart)
 
     def _spots_of(self, id_: str) -> Sequence[Spot]:
         known = self.devices.get(id_)
@@ -95,6 +107,16 @@ class _Ports:
 
     def __call__(self, port: str) -> bool:
         return port in self._all
+
+    def units(self, port: str) -> Collection[Said]:
+        """What the units at a port said that they are. Only asked when two come to be in one socket."""
+        devices = [known.device for known in self._memory.devices.values()]
+        return {
+            (model, spot.serial)
+            for device in devices
+            for spot, model in zip(device.spots, device.models, strict=False)
+            if spot.port == port
+        }
 
     @cached_property
     def _all(self) -> Collection[str]:
@@ -127,6 +149,13 @@ class _Numbers:
                     other = mine.get(spot.number, Known("", False))
                     mine[spot.number] = Known(path or other.sys_path, id_ in held or other.is_held)
         return found
+
+
+def with_apart(memory: Memory, apart: Apart) -> Memory:
+    """The memory with those of these sockets at a port of which anything is remembered."""
+    is_known = _Ports(memory)
+    kept = {slow: each for slow, each in apart.items() if is_known(slow) or is_known(each[0])}
+    return replace(memory, apart=kept) if kept or memory.apart else memory
 
 
 def after_allocate(

@@ -7,9 +7,10 @@ The rules of this file:
 * An earlier release kept the two apart. What is remembered at the port of USB 3 alone stays there, with
   everything that comes to this socket, until it is forgotten. What is remembered at both stays apart.
 * Two units may be in one socket at once. Then each of them is at its own port.
-* If these are surely two, and rules match both, the socket is apart: it has two ports until nothing at either
-  is remembered. One that was there alone before keeps the port at which it counted; the other one has the
-  other port.
+* If these are two for a while, and rules match both, the socket is apart: it has two ports until nothing at
+  either is remembered. One that was there alone before keeps the port at which it counted; the other one has
+  the other port. If nothing tells which one that was, the socket is not apart.
+* A unit that changes its speed or loads its firmware may be seen twice, but only for a moment.
 """
 
 import re
@@ -109,18 +110,20 @@ class At:
 
 
 def _are_two(one: Said, other: Said) -> bool:
-    """Whether two units at once are surely two. One that changes its speed may be seen twice for a moment."""
+    """Whether two units say that they are two."""
     return any(a and b and a != b for a, b in zip(one, other, strict=True))
 
 
 class Sockets:
     """The units that are plugged in where there are sockets of USB 3, and where each of them counts.
 
-    apart  the sockets that are remembered as apart, and those that hold surely two units now
+    apart  the sockets that are remembered as apart
+    two    others that are so if they go on to hold two units, in the same form
     """
 
     def __init__(self) -> None:
         self.apart: Apart = {}
+        self.two: Apart = {}
         self._at: dict[str, Socket] = {}
         self._ports: dict[str, str] = {}
 
@@ -138,15 +141,18 @@ class Sockets:
         for path in (*gone, *came):
             self._at.pop(path, None)
         self._at.update((path, socket) for path, socket in came.items() if socket is not None)
-        self.apart = {**past.apart, **self._newly_apart(past)}
+        self.apart, self.two = past.apart, self._newly_two(past)
         self._ports = {path: self._port(socket, past.is_known) for path, socket in self._at.items()}
         return [path for path, port in self._ports.items() if before.get(path, port) != port]
 
-    def _newly_apart(self, past: "At") -> Apart:
+    def _newly_two(self, past: "At") -> Apart:
         found: dict[str, tuple[str, bool]] = {}
         for socket in self._at.values():
             other = self._at.get(socket.beside)
-            if other is None or socket.slow in past.apart or not _are_two(socket.unit, other.unit):
+            if other is None or socket.slow in past.apart:
+                continue
+            are_known = past.is_known(socket.slow) and past.is_known(socket.fast)
+            if not are_known and not _are_two(socket.unit, other.unit):
                 continue
             _, is_crossed = found.get(socket.slow, (socket.fast, False))
             was_across = not past.is_known(socket.own) and any(

@@ -17,6 +17,9 @@ from genericdp.core.usb_port import Apart, At, Said
 #: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
 SAVE_WITHIN_S = 1.0
 
+#: How long two units are in a socket before they are not one that comes back, in seconds.
+TWO_AFTER_S = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -32,6 +35,7 @@ class Memory:
     is_of_earlier_release  whether it still has to be taken over, see `renamed`
     is_untold  whether it began with nothing, and nobody has said yet what pods held then
     apart    the sockets of USB 3 in which two units were at once
+    two      those that may become so -> since when they hold two units
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -44,6 +48,7 @@ class Memory:
     is_of_earlier_release: bool = False
     is_untold: bool = False
     apart: Apart = field(default_factory=dict)
+    two: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def past(self) -> Past:
@@ -151,11 +156,17 @@ class _Numbers:
         return found
 
 
-def with_apart(memory: Memory, apart: Apart) -> Memory:
-    """The memory with those of these sockets at a port of which anything is remembered."""
+def with_apart(memory: Memory, before: Memory, two: Apart, now: float) -> Memory:
+    """The memory with the sockets that are apart, and those that may become so."""
     is_known = _Ports(memory)
-    kept = {slow: each for slow, each in apart.items() if is_known(slow) or is_known(each[0])}
-    return replace(memory, apart=kept) if kept or memory.apart else memory
+    since = {slow: before.two.get(slow, now) for slow in two}
+    lasting = {slow: each for slow, each in two.items() if now - since[slow] >= TWO_AFTER_S}
+    apart = {
+        slow: each
+        for slow, each in {**before.apart, **lasting}.items()
+        if is_known(slow) or is_known(each[0])
+    }
+    return replace(memory, apart=apart, two=since)
 
 
 def after_allocate(

@@ -50,23 +50,16 @@ def take_inventory(
     sockets = (builder.claims.sockets.ports_at(usb_above(path)) for path in unread)
     plugged = replace(builder.claims.plugged, unread=frozenset(chain(unread, *sockets)))
     complete, after = remember(built, memory, now, answer, plugged)
-    if builder.claims.sockets.apart:
-        after = with_apart(after, _worth_keeping(builder.claims.sockets.apart, memory, built))
+    if builder.claims.sockets.two or memory.apart:
+        after = with_apart(after, memory, _matched(builder.claims.sockets.two, built), now)
     return complete, replace(after, is_untold=True) if memory.is_untold else after
 
 
-def _worth_keeping(apart: Apart, memory: Memory, built: Inventory) -> Apart:
-    """The sockets that were apart, and those at both ports of which the rules match something now.
-
-    A unit may load its firmware as another model, for which there is no rule.
-    """
-    offers = built.offers.values() if apart.keys() - memory.apart.keys() else ()
+def _matched(two: Apart, built: Inventory) -> Apart:
+    """The sockets at both ports of which the rules match something."""
+    offers = built.offers.values() if two else ()
     ports = {spot.port for offer in offers for device in offer.devices for spot in device.spots}
-    return {
-        slow: each
-        for slow, each in apart.items()
-        if slow in memory.apart or (slow in ports and each[0] in ports)
-    }
+    return {slow: each for slow, each in two.items() if slow in ports and each[0] in ports}
 
 
 def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:

@@ -7,13 +7,24 @@ The rules of this file:
 * An earlier release kept the two apart. What is remembered at the port of USB 3 alone stays there, with
   everything that comes to this socket, until it is forgotten. What is remembered at both stays apart.
 * Two units may be in one socket at once. Then each of them is at its own port.
+* If these are two for a while, and rules match both, the socket is apart: it has two ports until nothing at
+  either is remembered. One that was there alone before keeps the port at which it counted; the other one has
+  the other port. If nothing tells which one that was, the socket is not apart.
+* A unit that changes its speed or loads its firmware may be seen twice, but only for a moment.
 """
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+#: The port for USB 2 of each socket that is apart -> its port for USB 3, and whether each unit counts at the
+#: port of the other speed.
+Apart = Mapping[str, tuple[str, bool]]
 
 _EXACT = re.compile(r"(?P<controller>\S+) usb(?P<generation>\S*) (?P<chain>\S+)")
+
+#: The vendor and the product number of a unit, and its serial number; "" for what is not known.
+Said = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +72,14 @@ class Socket:
     slow, fast  its port on the root hub for USB 2 and its port on the one for USB 3, exactly
     own         the one of the two at which the unit is
     beside      the sys path of what is at the other one, if anything is
+    unit        what the unit says it is
     """
 
     slow: str
     fast: str
     own: str
     beside: str
+    unit: "Said" = ("", "")
 
     def port(self, is_known: Callable[[str], bool]) -> str:
         """The port at which a unit counts that is alone there.
@@ -82,30 +95,78 @@ class Socket:
         return self.fast if port == self.slow else self.slow
 
 
+@dataclass(frozen=True, slots=True)
+class At:
+    """What is remembered at ports.
+
+    is_known  whether anything is, at an exact port
+    units     what the units at an exact port said that they are
+    apart     the sockets that are apart
+    """
+
+    is_known: Callable[[str], bool] = lambda _: False
+    units: Callable[[str], Collection[Said]] = lambda _: ()
+    apart: Apart = field(default_factory=dict)
+
+
+def _are_two(one: Said, other: Said) -> bool:
+    """Whether two units say that they are two."""
+    return any(a and b and a != b for a, b in zip(one, other, strict=True))
+
+
 class Sockets:
-    """The units that are plugged in where there are sockets of USB 3, and where each of them counts."""
+    """The units that are plugged in where there are sockets of USB 3, and where each of them counts.
+
+    apart  the sockets that are remembered as apart
+    two    others that are so if they go on to hold two units, in the same form
+    """
 
     def __init__(self) -> None:
+        self.apart: Apart = {}
+        self.two: Apart = {}
         self._at: dict[str, Socket] = {}
         self._ports: dict[str, str] = {}
 
     def see(
-        self, gone: Iterable[str], came: Mapping[str, Socket | None], is_known: Callable[[str], bool]
+        self,
+        gone: Iterable[str],
+        came: Mapping[str, Socket | None],
+        past: "At",
     ) -> Collection[str]:
         """Find out where each unit counts. Returns the sys paths of those that count elsewhere than before.
 
         gone, came  sys paths; of those that have come, with their sockets
-        is_known    whether anything is remembered at a port
         """
         before = self._ports
         for path in (*gone, *came):
             self._at.pop(path, None)
         self._at.update((path, socket) for path, socket in came.items() if socket is not None)
-        self._ports = {
-            path: socket.own if socket.beside in self._at else socket.port(is_known)
-            for path, socket in self._at.items()
-        }
+        self.apart, self.two = past.apart, self._newly_two(past)
+        self._ports = {path: self._port(socket, past.is_known) for path, socket in self._at.items()}
         return [path for path, port in self._ports.items() if before.get(path, port) != port]
+
+    def _newly_two(self, past: "At") -> Apart:
+        found: dict[str, tuple[str, bool]] = {}
+        for socket in self._at.values():
+            other = self._at.get(socket.beside)
+            if other is None or socket.slow in past.apart:
+                continue
+            are_known = past.is_known(socket.slow) and past.is_known(socket.fast)
+            if not are_known and not _are_two(socket.unit, other.unit):
+                continue
+            _, is_crossed = found.get(socket.slow, (socket.fast, False))
+            was_across = not past.is_known(socket.own) and any(
+                _are_two(said, other.unit) and not _are_two(said, socket.unit)
+                for said in past.units(socket.other(socket.own))
+            )
+            found[socket.slow] = socket.fast, is_crossed or was_across
+        return found
+
+    def _port(self, socket: Socket, is_known: Callable[[str], bool]) -> str:
+        if socket.slow in self.apart:
+            _, is_crossed = self.apart[socket.slow]
+            return socket.other(socket.own) if is_crossed else socket.own
+        return socket.own if socket.beside in self._at else socket.port(is_known)
 
     def port_of(self, sys_path: str) -> str:
         """The exact port at which a unit counts; "" if it is not in a socket of USB 3."""

@@ -99,19 +99,18 @@ def _usb_port(unit: UdevDevice, at: str) -> Port:
     port = UsbPort(controller, generation, chain)
     saved = was.exact if was != port else ""
     # A hub of USB 3 is two units, which never change their speed.
-    socket = None if is_hub(unit) else _socket(port, unit.sys_path, first.attributes.get(PEER, ""))
+    socket = None if is_hub(unit) else _socket(port, unit, first.attributes.get(PEER, ""))
     if socket is None:
         return Port(port.exact, f"port-{chain}", port.hub, was=saved)
     return replace(_port_at(at or socket.slow, socket), was=saved)
 
 
-def _socket(port: UsbPort, path: str, peer: str) -> Socket | None:
+def _socket(port: UsbPort, unit: UdevDevice, peer: str) -> Socket | None:
     """The socket of a unit at a port; None if the kernel does not say that the port has a peer.
 
-    path  the sys path of the unit
-    peer  that of the peer of the port of its root hub
+    peer  the sys path of the peer of the port of its root hub
     """
-    found, above = _PEER.fullmatch(peer), _USB_PATH.fullmatch(path)
+    found, above = _PEER.fullmatch(peer), _USB_PATH.fullmatch(unit.sys_path)
     # The kernel only pairs the root hubs of one controller, one for each speed.
     if found is None or above is None or found["controller"] != above[1] or not port.generation.isdecimal():
         return None
@@ -122,7 +121,9 @@ def _socket(port: UsbPort, path: str, peer: str) -> Socket | None:
     hubs = (f"{found['bus']}-{'.'.join(ports[: depth + 1])}" for depth in range(len(ports)))
     beside = "/".join((f"{above[1]}/usb{found['bus']}", *hubs))
     slow, fast = (other, port) if is_fast else (port, other)
-    return Socket(slow.exact, fast.exact, port.exact, beside)
+    model = ":".join(unit.attributes.get(name, "").strip() for name in ("idVendor", "idProduct"))
+    said = model, unit.attributes.get("serial", "").strip()
+    return Socket(slow.exact, fast.exact, port.exact, beside, said)
 
 
 def _port_at(exact: str, socket: Socket) -> Port:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from genericdp.core.inventory.place import Spot
+from genericdp.core.usb_port import At
 
 #: Ties of twins: the plain id of a unit, or a link that says nothing but its serial number -> the exact port
 #: of the unit that has it, "" if none has it because nobody can tell which one had it.
@@ -64,7 +65,7 @@ class Past:
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
                  these spots; "" for any other
-    is_known_at  whether anything is remembered at an exact port
+    at           what is remembered at the ports of sockets of USB 3
     unknown      the devices that pods hold and of which nothing is known but the id
     of_several   those of them that had siblings: the links say so that a pod got, or they were seen
     """
@@ -76,7 +77,7 @@ class Past:
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
     port_of: Callable[[str], str] = lambda _: ""
     port_at: Callable[[str, Collection[Spot]], str] = lambda *_: ""
-    is_known_at: Callable[[str], bool] = lambda _: False
+    at: At = field(default_factory=At)
     unknown: Collection[str] = frozenset()
     of_several: frozenset[str] = frozenset()
 

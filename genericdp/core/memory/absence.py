@@ -34,7 +34,7 @@ _WHY_PORTS = "and since there were two such units, their ports tell them apart"
 
 _NOTHING: Mapping[str, str] = {}
 
-_IN_DOUBT = "what is plugged in now may not be what a pod got"
+_IN_DOUBT = "what is plugged in now may not be what a pod got; delete that pod"
 
 
 class Absence:

@@ -12,9 +12,13 @@ from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
+from genericdp.core.usb_port import Apart, At, Said
 
 #: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
 SAVE_WITHIN_S = 1.0
+
+#: How long two units are in a socket before they are not one that comes back, in seconds.
+TWO_AFTER_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,8 @@ class Memory:
     renamed  links that an earlier release named otherwise -> what they are called now
     is_of_earlier_release  whether it still has to be taken over, see `renamed`
     is_untold  whether it began with nothing, and nobody has said yet what pods held then
+    apart    the sockets of USB 3 in which two units were at once
+    two      those that may become so -> since when they hold two units
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -41,6 +47,8 @@ class Memory:
     renamed: Mapping[str, str] = field(default_factory=dict)
     is_of_earlier_release: bool = False
     is_untold: bool = False
+    apart: Apart = field(default_factory=dict)
+    two: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def past(self) -> Past:
@@ -49,7 +57,11 @@ class Memory:
         if self.is_of_earlier_release:
             # It did not number siblings.
             return Past(
-                self.ties, ports, port_of=self._port_of, port_at=self._port_at, is_known_at=_Ports(self)
+                self.ties,
+                ports,
+                port_of=self._port_of,
+                port_at=self._port_at,
+                at=self._at,
             )
         return Past(
             self.ties,
@@ -59,7 +71,7 @@ class Memory:
             self._spots_of,
             self._port_of,
             self._port_at,
-            _Ports(self),
+            self._at,
         )
 
     @property
@@ -69,6 +81,11 @@ class Memory:
             self.devices.values(), key=lambda known: (known.absent_since is None, known.device.id)
         )
         return {known.device.unit: known.device.port for known in present_last}
+
+    @property
+    def _at(self) -> At:
+        ports = _Ports(self)
+        return At(ports, ports.units, self.apart)
 
     def _spots_of(self, id_: str) -> Sequence[Spot]:
         known = self.devices.get(id_)
@@ -95,6 +112,16 @@ class _Ports:
 
     def __call__(self, port: str) -> bool:
         return port in self._all
+
+    def units(self, port: str) -> Collection[Said]:
+        """What the units at a port said that they are. Only asked when two come to be in one socket."""
+        devices = [known.device for known in self._memory.devices.values()]
+        return {
+            (model, spot.serial)
+            for device in devices
+            for spot, model in zip(device.spots, device.models, strict=False)
+            if spot.port == port
+        }
 
     @cached_property
     def _all(self) -> Collection[str]:
@@ -127,6 +154,19 @@ class _Numbers:
                     other = mine.get(spot.number, Known("", False))
                     mine[spot.number] = Known(path or other.sys_path, id_ in held or other.is_held)
         return found
+
+
+def with_apart(memory: Memory, before: Memory, two: Apart, now: float) -> Memory:
+    """The memory with the sockets that are apart, and those that may become so."""
+    is_known = _Ports(memory)
+    since = {slow: before.two.get(slow, now) for slow in two}
+    lasting = {slow: each for slow, each in two.items() if now - since[slow] >= TWO_AFTER_S}
+    apart = {
+        slow: each
+        for slow, each in {**before.apart, **lasting}.items()
+        if is_known(slow) or is_known(each[0])
+    }
+    return replace(memory, apart=apart, two=since)
 
 
 def after_allocate(

@@ -114,6 +114,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
         # An earlier release did not save it, so this tells what has not been taken over yet.
         **({} if memory.is_of_earlier_release else {"answered": _render_answered(memory)}),
         **({"untold": True} if memory.is_untold else {}),
+        **({"apart": {slow: list(each) for slow, each in memory.apart.items()}} if memory.apart else {}),
     }
 
 
@@ -158,7 +159,16 @@ def _parse(document: Any, boot: str) -> Memory:
         }
     is_untold = fields.truth(document.get("untold", False))
     return Memory(
-        devices, ties, shares, held, siblings, answered, renamed, "answered" not in document, is_untold
+        devices,
+        ties,
+        shares,
+        held,
+        siblings,
+        answered,
+        renamed,
+        "answered" not in document,
+        is_untold,
+        fields.apart(document.get("apart", {})),
     )
 
 

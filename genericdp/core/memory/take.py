@@ -18,9 +18,10 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import Answer, new_ids, unknown
-from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.memory import Memory, with_apart
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.remembered import Remembered, with_siblings
+from genericdp.core.usb_port import Apart
 
 
 def take_inventory(
@@ -49,7 +50,16 @@ def take_inventory(
     sockets = (builder.claims.sockets.ports_at(usb_above(path)) for path in unread)
     plugged = replace(builder.claims.plugged, unread=frozenset(chain(unread, *sockets)))
     complete, after = remember(built, memory, now, answer, plugged)
+    if builder.claims.sockets.two or memory.apart:
+        after = with_apart(after, memory, _matched(builder.claims.sockets.two, built), now)
     return complete, replace(after, is_untold=True) if memory.is_untold else after
+
+
+def _matched(two: Apart, built: Inventory) -> Apart:
+    """The sockets at both ports of which the rules match something."""
+    offers = built.offers.values() if two else ()
+    ports = {spot.port for offer in offers for device in offer.devices for spot in device.spots}
+    return {slow: each for slow, each in two.items() if slow in ports and each[0] in ports}
 
 
 def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:

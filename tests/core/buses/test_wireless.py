@@ -84,7 +84,7 @@ def test_one_without_an_address_is_never_taken_for_one_that_a_pod_holds() -> Non
     node.allocate(id_)
     node.look(RAW)
     later = a_hid(UHID, 2, None, 0)
-    in_doubt = {id_: "what is plugged in now may not be what a pod got"}
+    in_doubt = {id_: "what is plugged in now may not be what a pod got; delete that pod"}
     assert node.look(RAW, later) == in_doubt
     assert [each.reason for each in node.inventory.refusals] == [NO_ADDRESS]
     assert node.inventory.links() == {id_: None}
@@ -102,7 +102,7 @@ def test_one_without_an_address_that_stays_is_the_same_after_a_restart_of_the_da
     node.memory = saved.load(text, "this boot")
     assert node.look(RAW, unit) == {id_: "Healthy"}
     node.memory = saved.load(text, "the next boot")
-    assert node.look(RAW, unit) == {id_: "what is plugged in now may not be what a pod got"}
+    assert node.look(RAW, unit) == {id_: "what is plugged in now may not be what a pod got; delete that pod"}
 
 
 def test_if_no_pod_holds_it_the_next_one_is_the_one_that_was_there() -> None:

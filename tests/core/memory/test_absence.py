@@ -37,7 +37,7 @@ def test_a_refusal_by_another_resource_or_of_another_node_is_not() -> None:
     [
         (FTDI_RULE + 'identity = "port"\n', "its id is now ftdi_port-2_nowobh74uu"),
         (FTDI_RULE.replace("ftdi", "uart"), "its id is now uart_A50285BI"),
-        (FTDI_RULE, "what is plugged in now may not be what a pod got"),
+        (FTDI_RULE, "what is plugged in now may not be what a pod got; delete that pod"),
     ],
     ids=["the same resource", "another resource", "under its own id"],
 )
@@ -58,7 +58,7 @@ def test_siblings_that_exchange_their_values_are_not_told_by_the_ids_of_each_oth
     for id_ in ids:
         node.allocate(id_)
     told = node.look(rules, a_sibling(0, "b"), a_sibling(1, "a"))
-    assert told == dict.fromkeys(ids, "what is plugged in now may not be what a pod got")
+    assert told == dict.fromkeys(ids, "what is plugged in now may not be what a pod got; delete that pod")
 
 
 def test_a_bare_node_that_udev_knows_now_is_told_by_its_new_id() -> None:
@@ -79,7 +79,7 @@ def test_a_device_that_is_now_several_is_not_told_by_one_of_them() -> None:
     device = the_device(MODEM_RULE, usb, *nodes)
     apart = MODEM_RULE.replace('group_by = "usb_device"\n', "")
     found = Absence(plugged_of([usb, *nodes]), inventory_of(apart, usb, *nodes)).reason(MODEM, device)
-    assert found == "what is plugged in now may not be what a pod got"
+    assert found == "what is plugged in now may not be what a pod got; delete that pod"
 
 
 def test_what_udev_has_only_begun_with_is_not_finished() -> None:

@@ -150,7 +150,8 @@ def test_a_group_does_not_get_back_a_node_that_another_pod_has_got_meanwhile() -
     node.look(PAIR, one)
     node.look(B_APART, one, moved)
     node.allocate("other_B")
-    assert node.look(PAIR, one, moved)[pair] == "what is plugged in now may not be what a pod got"
+    told = node.look(PAIR, one, moved)
+    assert told[pair] == "what is plugged in now may not be what a pod got; delete that pod"
     assert set(refusals(node).values()) == {ANOTHER.format(pair)}
     assert set(node.inventory.links().values()) == {None}
     node.look(B_APART, one, moved)

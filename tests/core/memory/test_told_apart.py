@@ -140,7 +140,7 @@ def test_an_id_of_properties_stays_the_devices_own() -> None:
 
 
 BY_MODEL = rule("x", 'identity = ["HID_ID"]', match='{ SUBSYSTEM = "hidraw" }')
-AMBIGUOUS = "what is plugged in now may not be what a pod got"
+AMBIGUOUS = "what is plugged in now may not be what a pod got; delete that pod"
 
 
 def after_siblings(one: UdevDevice, *held: int, siblings: int = 2) -> tuple[Node, list[str]]:

@@ -160,7 +160,7 @@ def test_the_pod_of_a_serial_number_has_its_unit_though_another_one_held_the_por
     assert healthy(node.look(rule(), *at("1", 1, "A5"))) == {ID}
     told = node.look(rule(), *at("1", 1, None))
     assert healthy(told) == set()
-    assert told[by_port] == "what is plugged in now may not be what a pod got"
+    assert told[by_port] == "what is plugged in now may not be what a pod got; delete that pod"
     assert refusals(node) == {"/dev/ttyUSB1": UNREAD}
 
 

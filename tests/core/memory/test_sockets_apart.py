@@ -1,0 +1,113 @@
+"""Two units in one USB 3 socket that are surely two: neither gets the id of the other one."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory import saved
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer
+from genericdp.core.memory.memory import TWO_AFTER_S
+from tests.scenes.edits import Node, rule
+from tests.scenes.sockets import a_tty_in_socket
+
+TTYS = rule("x", 'identity = "port"')
+
+
+def two_parts(since: int = 1, *, serials: tuple[str | None, str | None] = (None, None)) -> list[UdevDevice]:
+    """A part of USB 2 and a part of USB 3 in one socket, as they are plugged in once more."""
+    products = ("6001", "6001") if serials[0] is not None else ("6001", "6015")
+    return [
+        replace(
+            a_tty_in_socket(
+                int(fast),
+                fast=fast,
+                serial=serials[fast] or None,
+                product=products[fast],
+                devnum=2 * since + fast,
+            ),
+            incarnation=2 * since + fast,
+        )
+        for fast in (False, True)
+    ]
+
+
+def stay(node: Node, parts: list[UdevDevice]) -> None:
+    """Two parts are there for longer than a unit that loads its firmware."""
+    node.look(TTYS, *parts)
+    node.look(TTYS, *parts)
+    node.now += TWO_AFTER_S
+    node.look(TTYS, *parts)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_a_unit_that_loads_its_firmware_keeps_its_id_although_it_is_seen_as_two_models(first: bool) -> None:
+    node, parts = Node(), two_parts()
+    (id_,) = node.look(TTYS, parts[first])
+    node.allocate(id_)
+    node.look(TTYS, *parts)
+    assert node.look(TTYS, parts[not first])[id_] == "Healthy"
+    assert not node.memory.apart
+
+
+@pytest.mark.parametrize("serials", [(None, None), ("SA", "SF"), ("S", "S"), ("", "")])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_part_that_no_pod_has_does_not_take_the_id_of_the_other_one_while_it_is_alone(
+    first: bool, serials: tuple[str | None, str | None]
+) -> None:
+    node, parts = Node(), two_parts(serials=serials)
+    stay(node, parts)
+    (id_,) = (id_ for id_, path in node.inventory.links().items() if path == parts[first].device_node)
+    node.allocate(id_)
+    node.look(TTYS)
+    for _ in range(3):
+        node.now += 10_000.0 + PODS_SETTLE_S
+        node.look(TTYS, answer=Answer(frozenset({("example.com/x", id_)}), node.now, complete=True))
+    assert [*node.memory.devices] == [id_]
+    node.memory = saved.load(saved.dump(node.memory))
+    again = two_parts(2, serials=serials)
+    node.look(TTYS, again[not first])
+    assert node.inventory.links()[id_] is None
+    assert node.look(TTYS, *again)[id_] == "Healthy"
+    assert node.inventory.links()[id_] == parts[first].device_node
+
+
+@pytest.mark.parametrize("boot", ["1", "2"])
+@pytest.mark.parametrize("serials", [(None, None), ("SA", "SF")])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_part_that_was_alone_keeps_its_id_beside_another_one_and_after_a_reboot(
+    first: bool, serials: tuple[str | None, str | None], boot: str
+) -> None:
+    node, parts = Node(), two_parts(serials=serials)
+    (id_,) = node.look(TTYS, parts[first])
+    node.allocate(id_)
+    node.look(TTYS, *parts)
+    stay(node, parts)
+    assert node.look(TTYS, *parts)[id_] == "Healthy"
+    assert node.inventory.links()[id_] == parts[first].device_node
+    node.memory = saved.load(saved.dump(node.memory, "1"), boot)
+    again = two_parts(2, serials=serials)
+    node.look(TTYS, again[not first])
+    assert node.inventory.links()[id_] is None
+    assert node.look(TTYS, *again)[id_] == "Healthy"
+    assert node.inventory.links()[id_] == parts[first].device_node
+
+
+def test_a_socket_is_one_port_again_when_nothing_in_it_is_remembered() -> None:
+    node = Node()
+    stay(node, two_parts())
+    assert node.memory.apart
+    node.look(TTYS)
+    for _ in range(2):
+        node.look(TTYS, answer=node.nobody_holds_anything())
+        node.now += 10_000.0
+    assert not node.memory.devices
+    assert not node.memory.apart
+
+
+@pytest.mark.parametrize("change", [{"slow": []}, [], {"slow": ["x", True]}, {"a usb2 1": ["a usb3 1", 1]}])
+def test_a_socket_that_nobody_can_have_saved_makes_a_memory_unreadable(change: object) -> None:
+    document = json.loads(saved.dump(Node().memory))
+    with pytest.raises(saved.UnreadableMemoryError):
+        saved.load(json.dumps({**document, "apart": change}).encode())

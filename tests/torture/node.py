@@ -162,8 +162,11 @@ class TestNode:
 
     def plug(self, unit: str, place: Place) -> None:
         self._devnum = self._devnum % 120 + 1
+        # Without a serial number, it is of another model: it would wait where a pod's unit of its model was.
+        product = "6015" if UNITS[unit] is None else "6001"
+        serial, devnum = UNITS[unit], self._devnum + 1
         self.udev.plug(
-            a_usb_serial(place.number, port=place.port, serial=UNITS[unit], devnum=self._devnum + 1)
+            a_usb_serial(place.number, port=place.port, product=product, serial=serial, devnum=devnum)
         )
 
     def unplug(self, place: Place) -> None:

@@ -99,7 +99,7 @@ class Resets:
                     "a USB device is not reset: another container may have a part of it",
                     device=_node(*numbers),
                     id=for_quote(id_),
-                    hint="it is reset when a container starts while no other one has a part of it",
+                    hint="it is reset when a container starts while no other container has a part of it",
                 )
                 return False
         await self.reset(*numbers)

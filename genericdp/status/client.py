@@ -52,7 +52,7 @@ def events(settings: Settings) -> Iterator[dict[str, Any]]:
 def _no(what: str, settings: Settings, answer: Mapping[str, object]) -> GenericdpError:
     """The error for another answer than the one that was asked for."""
     why = answer.get("error", "it hung up")
-    return GenericdpError(f"no {what} from what listens on '{_path(settings)}': {why}", hint=_JOURNAL)
+    return GenericdpError(f"no {what} from the program on '{_path(settings)}': {why}", hint=_JOURNAL)
 
 
 def _path(settings: Settings) -> str:

@@ -121,8 +121,8 @@ class Recorder:
             _log.warning(
                 "nothing is remembered, but pods hold devices",
                 ids=_named(sorted(after.held)),
-                hint="units that have the same serial number or that nothing tells apart may be offered "
-                "only after these pods are deleted; see 'genericdp status'",
+                hint="units with the same serial number, and units that cannot be told apart, may not be "
+                "offered until these pods are deleted; see 'genericdp status'",
             )
 
     def see_answer(self, answer: Answer | None, inventory: Inventory, memory: Memory) -> None:

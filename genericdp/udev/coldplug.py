@@ -48,7 +48,7 @@ class Coldplug:
             these = f"{waiting} of {nodes} device nodes"
             self._found = GenericdpError(
                 f"udevd runs, but has not looked at {these}, and none of these is offered",
-                hint="'udevadm trigger' makes it look at what was there before it",
+                hint="'udevadm trigger' makes it look at the devices that were there before it",
             )
         return self._found
 

@@ -59,7 +59,7 @@ def not_reset(id_: str) -> tuple[str, object]:
     fields = {
         "device": "/dev/bus/usb/001/004",
         "id": id_,
-        "hint": "it is reset when a container starts while no other one has a part of it",
+        "hint": "it is reset when a container starts while no other container has a part of it",
     }
     return "a USB device is not reset: another container may have a part of it", fields
 

@@ -16,7 +16,7 @@ from tests.udev.testbed import RUN, Testbed
 pytestmark = pytest.mark.testbed
 
 WHY = "udevd runs, but has not looked at 186 of 186 device nodes, and none of these is offered"
-HINT = "'udevadm trigger' makes it look at what was there before it"
+HINT = "'udevadm trigger' makes it look at the devices that were there before it"
 DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 
 

@@ -197,7 +197,7 @@ def _advice(offer: Offer, survey: Survey, options: str) -> Iterator[Row]:
     has_refused = any(refusal.resource == name for refusal in survey.inventory.refusals)
     if not offer.devices and not has_lost and not has_refused:
         word = _word_for(offer, survey)
-        yield Styled(f"    no device matches; 'genericdp explain{options} {word}' says what comes near")
+        yield Styled(f"    no device matches; 'genericdp explain{options} {word}' shows close matches")
 
 
 def _word_for(offer: Offer, survey: Survey) -> str:

@@ -104,7 +104,7 @@ example.com/lte-modem: 1 device
                                        /dev/bus/usb/001/009  @usb
 example.com/tty: no device
 example.com/disk: no device
-    no device matches; 'genericdp explain disk' says what comes near
+    no device matches; 'genericdp explain disk' shows close matches
 
 Stable links: /dev/genericdp/DEVICE, plus the suffix in the LINK column.
 
@@ -162,7 +162,7 @@ def test_a_resource_named_like_a_device_is_explained_by_its_full_name() -> None:
         listed(machine)
         == """\
 example.com/fuse: no device
-    no device matches; 'genericdp explain example.com/fuse' says what comes near
+    no device matches; 'genericdp explain example.com/fuse' shows close matches
 """
     )
 
@@ -476,6 +476,6 @@ def test_the_hint_repeats_the_options_so_that_it_can_be_typed() -> None:
     stream = io.StringIO()
     show(machine, Output(stream, width=132), options=as_typed(["x.toml"], None, None))
     assert (
-        "    no device matches; 'genericdp explain --rules x.toml x' says what comes near\n"
+        "    no device matches; 'genericdp explain --rules x.toml x' shows close matches\n"
         in stream.getvalue()
     )

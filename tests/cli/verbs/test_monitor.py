@@ -142,7 +142,7 @@ def test_a_daemon_that_refuses_to_tell_events_says_why(
     with a_daemon_that_says(short_dir, lines({"error": "16 clients are connected already"})):
         assert main(["monitor", "--config", config(short_dir)]) == 1
     assert capsys.readouterr().err == (
-        f"genericdp: error: no events from what listens on '{short_dir}/{SOCKET}': "
+        f"genericdp: error: no events from the program on '{short_dir}/{SOCKET}': "
         "16 clients are connected already\n"
         "  hint: 'journalctl -u genericdp' says what it is doing\n"
     )

@@ -264,12 +264,12 @@ def test_a_udevd_that_has_not_looked_at_the_devices_is_not_said_to_be_tried_agai
         "what": "coldplug",
         "since": "2026-11-21T11:55:00Z",
         "reason": "udevd runs, but has not looked at 90 of 100 device nodes, and none of these is offered",
-        "hint": "'udevadm trigger' makes it look at what was there before it",
+        "hint": "'udevadm trigger' makes it look at the devices that were there before it",
     }
     report = {**WELL, "well": False, "complaints": [unseen["reason"]], "failing": [unseen]}
     assert (
         "\n  coldplug  udevd has not looked at most devices for 5 min: 'udevadm trigger'\n"
-        "            makes it look at what was there before it\n"
+        "            makes it look at the devices that were there before it\n"
     ) in shown(report)
 
 
@@ -383,7 +383,7 @@ def test_an_invalid_answer_is_reported(
     with a_daemon_that_says(short_dir, answer):
         assert main(["status", "--config", config(short_dir)]) == 1
     assert capsys.readouterr().err == (
-        f"genericdp: error: no status from what listens on '{short_dir}/{SOCKET}': {why}\n"
+        f"genericdp: error: no status from the program on '{short_dir}/{SOCKET}': {why}\n"
         "  hint: 'journalctl -u genericdp' says what it is doing\n"
     )
 

@@ -79,7 +79,7 @@ class Socket:
     fast: str
     own: str
     beside: str
-    unit: "Said" = ("", "")
+    unit: Said = ("", "")
 
     def port(self, is_known: Callable[[str], bool]) -> str:
         """The port at which a unit counts that is alone there.
@@ -127,15 +127,11 @@ class Sockets:
         self._at: dict[str, Socket] = {}
         self._ports: dict[str, str] = {}
 
-    def see(
-        self,
-        gone: Iterable[str],
-        came: Mapping[str, Socket | None],
-        past: "At",
-    ) -> Collection[str]:
+    def see(self, gone: Iterable[str], came: Mapping[str, Socket | None], past: At) -> Collection[str]:
         """Find out where each unit counts. Returns the sys paths of those that count elsewhere than before.
 
         gone, came  sys paths; of those that have come, with their sockets
+        past        what is remembered at ports
         """
         before = self._ports
         for path in (*gone, *came):
@@ -145,7 +141,7 @@ class Sockets:
         self._ports = {path: self._port(socket, past.is_known) for path, socket in self._at.items()}
         return [path for path, port in self._ports.items() if before.get(path, port) != port]
 
-    def _newly_two(self, past: "At") -> Apart:
+    def _newly_two(self, past: At) -> Apart:
         found: dict[str, tuple[str, bool]] = {}
         for socket in self._at.values():
             other = self._at.get(socket.beside)

@@ -12,6 +12,7 @@ The rules of this file:
 
 from collections.abc import Collection, Iterator, Mapping
 
+from genericdp.core.buses.port import is_usb
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.compose import usb_numbers
 from genericdp.core.inventory.inventory import Inventory
@@ -49,10 +50,7 @@ def other_holder(
 
 def _is_part(device: UdevDevice, numbers: tuple[int, int]) -> bool:
     """Whether a udev device is this USB unit, or hangs off it, perhaps behind other ones."""
-    return any(
-        each.devtype == "usb_device" and each.subsystem == "usb" and usb_numbers(each) == numbers
-        for each in device.self_and_ancestors()
-    )
+    return any(is_usb(each) and usb_numbers(each) == numbers for each in device.self_and_ancestors())
 
 
 def _spots_of(device: UdevDevice) -> Iterator[Spot]:

@@ -35,7 +35,7 @@ class Memory:
     is_of_earlier_release  whether it still has to be taken over, see `renamed`
     is_untold  whether it began with nothing, and nobody has said yet what pods held then
     apart    the sockets of USB 3 in which two units were at once
-    two      those that may become so -> since when they hold two units
+    two      those that hold two units -> since when, and what they will be if these stay
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Memory:
     is_of_earlier_release: bool = False
     is_untold: bool = False
     apart: Apart = field(default_factory=dict)
-    two: Mapping[str, float] = field(default_factory=dict, compare=False)
+    two: Mapping[str, tuple[float, tuple[str, bool]]] = field(default_factory=dict, compare=False)
 
     @property
     def past(self) -> Past:
@@ -56,13 +56,7 @@ class Memory:
         ports = self.known_ports
         if self.is_of_earlier_release:
             # It did not number siblings.
-            return Past(
-                self.ties,
-                ports,
-                port_of=self._port_of,
-                port_at=self._port_at,
-                at=self._at,
-            )
+            return Past(self.ties, ports, port_of=self._port_of, port_at=self._port_at, at=self._at)
         return Past(
             self.ties,
             ports,
@@ -157,16 +151,19 @@ class _Numbers:
 
 
 def with_apart(memory: Memory, before: Memory, two: Apart, now: float) -> Memory:
-    """The memory with the sockets that are apart, and those that may become so."""
+    """The memory with the sockets that are apart, and those that may become so.
+
+    Nothing may be looked at until the two units leave, so the time counts that they were there by then.
+    """
     is_known = _Ports(memory)
-    since = {slow: before.two.get(slow, now) for slow in two}
-    lasting = {slow: each for slow, each in two.items() if now - since[slow] >= TWO_AFTER_S}
+    lasting = {slow: each for slow, (since, each) in before.two.items() if now - since >= TWO_AFTER_S}
     apart = {
         slow: each
         for slow, each in {**before.apart, **lasting}.items()
         if is_known(slow) or is_known(each[0])
     }
-    return replace(memory, apart=apart, two=since)
+    since = {slow: before.two[slow][0] if slow in before.two else now for slow in two}
+    return replace(memory, apart=apart, two={slow: (since[slow], each) for slow, each in two.items()})
 
 
 def after_allocate(

@@ -50,8 +50,9 @@ def take_inventory(
     sockets = (builder.claims.sockets.ports_at(usb_above(path)) for path in unread)
     plugged = replace(builder.claims.plugged, unread=frozenset(chain(unread, *sockets)))
     complete, after = remember(built, memory, now, answer, plugged)
-    if builder.claims.sockets.two or memory.apart:
-        after = with_apart(after, memory, _matched(builder.claims.sockets.two, built), now)
+    two = _matched(builder.claims.sockets.two, built)
+    if two or memory.two or memory.apart:
+        after = with_apart(after, memory, two, now)
     return complete, replace(after, is_untold=True) if memory.is_untold else after
 
 

@@ -73,6 +73,24 @@ def test_a_part_that_no_pod_has_does_not_take_the_id_of_the_other_one_while_it_i
     assert node.inventory.links()[id_] == parts[first].device_node
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_two_parts_were_there_for_a_minute_although_nothing_was_looked_at_before_they_left(
+    first: bool,
+) -> None:
+    node, parts = Node(), two_parts()
+    node.look(TTYS, *parts)
+    (id_,) = (id_ for id_, path in node.inventory.links().items() if path == parts[first].device_node)
+    node.allocate(id_)
+    node.now += TWO_AFTER_S
+    node.look(TTYS, parts[not first])
+    assert node.memory.apart
+    node.look(TTYS)
+    again = two_parts(2)
+    node.look(TTYS, again[not first])
+    assert node.inventory.links()[id_] is None
+    assert node.look(TTYS, *again)[id_] == "Healthy"
+
+
 @pytest.mark.parametrize("boot", ["1", "2"])
 @pytest.mark.parametrize("serials", [(None, None), ("SA", "SF")])
 @pytest.mark.parametrize("first", [False, True])

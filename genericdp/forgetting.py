@@ -14,7 +14,7 @@ The rules of this file:
   later. So the checkpoint counts as well until it was read while the kubelet follows our lists. From then on,
   this daemon gives everything.
 * The checkpoint is also read before the first inventory: where the memory was lost, ids depend on what pods
-  hold. So is where the links lead, which tells what an id meant that edited rules no longer give to a device.
+  hold. The links are read then, too: they show what an id meant before the rules were edited.
 * Nothing is asked while nothing depends on the answer, except after each start of a kubelet: once at once,
   and once when it knows its pods. A start that finds a USB unit in use depends on it for a moment.
 * A kubelet that is asked forgets the pods that have gone, but its checkpoint names them until it is written
@@ -46,7 +46,7 @@ ASK_AGAIN_SOON_S = 10.0
 FIRST_TRIES = 6
 
 
-#: How long somebody who needs an answer now waits for it, in seconds.
+#: The timeout of `ask_now`, in seconds.
 ASK_NOW_S = 2.0
 
 #: How long to wait before the kubelet is made to write its checkpoint once more, in seconds.
@@ -152,7 +152,7 @@ class Forgetting:
                 await self._until_changed(wait)
             else:
                 needed = self._is_needed()
-                # Whoever asks now gives up early, and often: that says less of a kubelet that starts.
+                # `ask_now` does not count: it gives up early, so it does not show that the kubelet is stuck.
                 self._tries -= 1
                 async with self._asking:
                     await self._ask()

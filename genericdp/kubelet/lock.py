@@ -14,8 +14,8 @@ The rules of this file:
 * It is a directory because a kubelet that starts removes sockets, and an older one all files.
 * The lock counts while its directory has its name and its mode. Who finds that another one has it serves no
   more.
-* What somebody else has put under its name is not removed, unless it is an empty directory. What somebody has
-  put into it is no obstacle while it counts.
+* Anything else with that name stays, unless it is an empty directory. Files inside our own directory do not
+  affect the lock.
 * Where there can be no lock, each genericdp acts as if it were alone, and a warning says why. A file system
   without locks, such as NFS without its lock service, answers ENOLCK. For want of memory, Linux answers
   ENOMEM, whatever flock(2) says.

@@ -11,8 +11,8 @@ The rules of this file:
 * A name that was not saved, or was lost with the memory, is learned again from the kubelet's checkpoint. It
   counts only if it is the name of the ids of its container and all of them are held.
 * The same goes for links. A link counts only if it may be that of a device of these ids, or of a shared node.
-* Where the links of such an id led tells which device nodes its pod got. That only keeps them from others: by
-  then, a link may have led to another unit, so it gives the pod nothing.
+* Where the links of such an id led shows which device nodes its pod got. Other pods do not get these. The pod
+  itself gets nothing by this, because a link may have led to another unit by then.
 """
 
 import re
@@ -180,9 +180,9 @@ def with_led(
     answer: Answer | None,
     plugged: Plugged,
 ) -> Mapping[str, Remembered]:
-    """What pods hold although nothing is remembered of it, with the device nodes to which its links led.
+    """The held devices of which only the ids are known, with the device nodes to which their links led.
 
-    Edited rules may offer these under other ids, and others under this one.
+    Edited rules may offer these nodes under other ids, and other nodes under these ids.
     """
     if answer is None or not answer.led or not unknown:
         return unknown
@@ -203,7 +203,7 @@ def with_led(
 def held_links(held: Iterable[str], devices: Mapping[str, Remembered], plugged: Plugged) -> Mapping[str, str]:
     """Links to the device nodes of what pods hold, where no link of its id leads to them now.
 
-    No pod gets them. Should the memory be lost, they tell what the id meant.
+    No pod gets them. If the memory is lost, they show which device nodes the id meant.
     """
     known = ((id_, devices[id_]) for id_ in held if id_ in devices)
     hidden = {id_: (*_hidden(each),) for id_, each in known if each.absent_since is not None or each.earlier}

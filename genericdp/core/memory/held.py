@@ -29,8 +29,8 @@ from genericdp.core.memory.room import ID_LIMIT
 #: How long the admission of a pod may take after Allocate, in seconds: other plugins are asked, too.
 PODS_SETTLE_S = 120.0
 
-#: How the names of links begin that tell which device nodes pods hold whose own links lead nowhere. No id has
-#: a "+".
+#: The prefix of links to device nodes that pods hold although the links of their ids lead nowhere. No id
+#: contains a "+".
 HELD = "held+"
 
 

@@ -148,8 +148,8 @@ class Renewal:
         )
 
     def _leads_elsewhere(self, known: Remembered, device: Device) -> bool:
-        """Whether a link led to a device node that has another name now, and leads to another one."""
-        # Nothing may be remembered but where its links led.
+        """Whether a link of the device leads to another device node than before."""
+        # After a lost memory, only where the links led is known.
         led = [] if known.device.spots else [*filterfalse(is_of_number, known.earlier)]
         return (led and {*led}.isdisjoint(device.spots)) or any(
             spot.serial in device.links and spot not in device.also

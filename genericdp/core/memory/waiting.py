@@ -8,15 +8,13 @@ The rules of this file:
 * Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
   to the next one.
 * Usually nothing waits, and finding this out costs one look at each holding.
-* The kernel reads the serial number of a USB device once, when it is plugged in, and goes on without it if
-  that fails. So what is of the same model, at the port of what a pod holds, and has a serial number while
-  that had none, or none while that had one, may be the same unit. It waits until the other one is found
-  elsewhere.
-* No node of such a unit is offered under a new id, whichever of them the pod holds: the unit has to be
-  plugged in again. An id that was known before does not depend on what was not read, so there the node
-  counts.
-* What the device descriptor says of a serial number does not count: chips that could not read their
-  configuration say that they have none.
+* The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, the device has
+  none. So a device may be the one that a pod holds if it has the same model and port, and exactly one of the
+  two has a serial number. It waits until the held one is found elsewhere.
+* None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again
+  anyway. Under an id that was known before, only the node that the pod holds waits.
+* The device descriptor is not evidence: a chip that could not read its configuration reports that it has no
+  serial number.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -162,7 +160,7 @@ class _Had(NamedTuple):
 
 
 class Unread:
-    """Tells which devices may be what a pod holds, but for a serial number that was not read."""
+    """Finds devices that may be a pod's own device whose serial number could not be read."""
 
     def __init__(
         self, devices: Mapping[str, Remembered], held: Held, inventory: Inventory, renewal: Renewal
@@ -203,12 +201,12 @@ class Unread:
 
     @cached_property
     def _lost(self) -> Mapping[str, Sequence[_Had]]:
-        """Port -> what pods had there and what is no longer offered."""
+        """Port -> the nodes that pods got there and that are not offered under the same id any more."""
         return _by_port(each for id_ in self._holdings for each in self._lost_of(id_))
 
     @cached_property
     def _had(self) -> Mapping[str, Sequence[_Had]]:
-        """Port -> what pods had or have there."""
+        """Port -> all nodes that pods got there."""
         found = (each for id_ in self._holdings for each in self._present_of(id_))
         return _by_port(chain(found, *self._lost.values()))
 
@@ -230,12 +228,12 @@ class Unread:
             yield from _had_of(id_, now)
 
     def _now(self, id_: str) -> Device | None:
-        """What is there now under the id of a device that a pod holds."""
+        """The device that currently has the id of a held device; None if there is none."""
         offer = self._offers.get(self._holdings[id_].resource)
         return None if offer is None else offer.called(id_)
 
     def _is_the_one(self, now: Device) -> bool:
-        """Whether what has the id of a held device now is what its pod got."""
+        """Whether the device that currently has a held id is the one that the pod got."""
         resource = self._holdings[now.id].resource
         return now.id not in self._untold and not self._renewal.why_not(resource, now)
 

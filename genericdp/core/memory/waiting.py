@@ -8,7 +8,7 @@ The rules of this file:
 * Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
   to the next one.
 * Usually nothing waits, and finding this out costs one look at each holding.
-* The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, the device has
+* The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, it has
   none. So a device may be the one that a pod holds if it has the same model and port, and exactly one of the
   two has a serial number. It waits until the held one is found elsewhere.
 * None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again

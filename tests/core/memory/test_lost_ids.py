@@ -86,6 +86,17 @@ def test_an_id_that_edited_rules_give_to_another_node_leads_nowhere_while_a_pod_
     assert node.inventory.links() == {"x_SAME": "/dev/ttyUSB1"}
 
 
+def test_a_group_whose_links_would_lead_to_its_other_nodes_leads_nowhere() -> None:
+    node, modem = Node(), a_modem()
+    (id_,) = node.look(rule("x", 'group_by = "usb_device"'), *modem)
+    led = {link: path for link, path in node.inventory.links().items() if path is not None}
+    assert len({*led.values()}) > 2
+    exchanged = dict(zip(led, reversed(led.values()), strict=True))
+    for links, health in ((led, "Healthy"), (exchanged, "nothing but its id is known")):
+        answer = begun(node, X, id_, links)
+        assert node.look(rule("x", 'group_by = "usb_device"'), *modem, answer=answer) == {id_: health}
+
+
 def test_nor_does_a_device_that_another_unknown_id_has() -> None:
     node, usb = Node(), a_usb_device(serial="SAME")
     tty = a_usb_node(usb, "tty", "ttyUSB1", number="c 188:1")

@@ -97,6 +97,12 @@ def test_a_hub_has_the_ids_that_it_had_without_peers() -> None:
     assert halves(peer=True) == halves(peer=False)
 
 
+def test_a_half_of_a_hub_that_is_alone_is_not_the_other_one() -> None:
+    fast, slow = (Node().look(HUBS, in_socket(fast=fast, is_hub=True)) for fast in (True, False))
+    assert fast != slow
+    assert fast == Node().look(HUBS, in_socket(fast=True, is_hub=True, peer=False))
+
+
 def test_two_units_in_one_socket_are_two_devices_with_the_ids_that_they_had() -> None:
     """Such as a grabber of USB 3 with a function of USB 2 beside it."""
     both = in_socket(), in_socket(fast=True)

@@ -37,8 +37,9 @@ def stay(node: Node, parts: list[UdevDevice]) -> None:
     """Two parts are there for longer than a unit that loads its firmware."""
     node.look(TTYS, *parts)
     node.look(TTYS, *parts)
-    node.now += TWO_AFTER_S
-    node.look(TTYS, *parts)
+    for _ in range(2):
+        node.now += TWO_AFTER_S / 2
+        node.look(TTYS, *parts)
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -71,6 +72,17 @@ def test_a_part_that_no_pod_has_does_not_take_the_id_of_the_other_one_while_it_i
     assert node.inventory.links()[id_] is None
     assert node.look(TTYS, *again)[id_] == "Healthy"
     assert node.inventory.links()[id_] == parts[first].device_node
+
+
+def test_a_part_that_no_rule_matches_does_not_keep_the_other_one_from_changing_its_speed() -> None:
+    node, rules = Node(), rule("x", 'identity = "port"', match='{ SUBSYSTEM = "tty", ID_MODEL_ID = "6015" }')
+    slow, fast = two_parts()
+    for _ in range(3):
+        told = node.look(rules, slow, fast)
+        node.now += TWO_AFTER_S
+    assert not node.memory.apart
+    node.look(rules)
+    assert node.look(rules, a_tty_in_socket(2, fast=False, product="6015", devnum=9)) == told
 
 
 @pytest.mark.parametrize("first", [False, True])

@@ -89,6 +89,13 @@ def test_it_waits_at_the_port_of_the_unit_of_a_pod_and_returns_with_its_serial_n
     assert refusals(node) == {}
 
 
+def test_what_several_pods_may_have_at_the_same_time_does_not_wait() -> None:
+    node, _ = held(RULES["shared"], *at("1", 0, "A5"))
+    new = healthy(node.look(RULES["shared"], *at("1", 1, None)))
+    assert len(new) == 2
+    assert refusals(node) == {}
+
+
 def test_the_reason_says_what_to_do() -> None:
     node, _ = held(rule(), *at("1", 0, "A5"))
     told = node.look(rule(), *at("1", 0, None))

@@ -346,10 +346,13 @@ async def test_a_kubelet_that_comes_back_to_another_one_hears_nothing_of_the_one
             assert not list(directory.glob("gdp-*.sock"))
 
 
-async def test_a_registration_that_has_begun_ends_when_the_lock_is_lost(short_dir: Path) -> None:
+@pytest.mark.parametrize("point", [Point.ANSWER, Point.DIAL])
+async def test_a_registration_that_has_begun_ends_when_the_lock_is_lost(
+    short_dir: Path, point: Point
+) -> None:
     async with a_scene(short_dir, a_usb_serial(0), daemon_runs=False) as scene:
         with (
-            scene.kubelet.faults.hold(Point.DIAL) as gate,
+            scene.kubelet.faults.hold(point) as gate,
             closing(DirectoryLock(str(scene.kubelet.directory))) as other,
         ):
             await scene.service.start()
@@ -358,6 +361,8 @@ async def test_a_registration_that_has_begun_ends_when_the_lock_is_lost(short_di
             assert other.taken()
             await until(lambda: scene.daemon.plugins.kubelet.rival)
             await until(lambda: not list(scene.kubelet.directory.glob("gdp-*.sock")))
+            said = Progress(FTDI, Phase.WAITING, "another genericdp serves the kubelet")
+            await until(lambda: scene.daemon.plugins.registrations[FTDI].progress == said)
 
 
 async def test_a_stranger_on_a_socket_with_our_name_is_reported_and_left_alone(

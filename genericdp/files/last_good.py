@@ -52,7 +52,8 @@ class LastGood:
         self._places = b"".join(os.fsencode(place) + b"\n" for place in places)
         self._directory = os.path.join(state_dir, NAME)
         if places:
-            self._directory = os.path.join(self._directory, _digest(self._places))
+            # No path contains a NUL, but one may contain a line break.
+            self._directory = os.path.join(self._directory, _digest(b"\0".join(map(os.fsencode, places))))
         self._texts: Mapping[str, str] | None = None
         self._ended: set[str] = set()
         self._written: dict[str, tuple[str, FileIdentity]] = {}

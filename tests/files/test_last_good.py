@@ -7,7 +7,7 @@ import pytest
 
 from genericdp.errors import GenericdpError
 from genericdp.files import rulefiles
-from genericdp.files.last_good import NAME, PLACES
+from genericdp.files.last_good import NAME, PLACES, LastGood
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.trust import SIZE_LIMIT
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
@@ -467,3 +467,8 @@ def test_a_text_is_kept_however_long_the_name_of_its_file_is(node: Node, length:
         each.unlink()
     node.reload()
     assert node.kept == {}
+
+
+def test_a_line_break_in_a_place_makes_no_other_set_of_places_of_it(tmp_path: Path) -> None:
+    one, two = (LastGood(str(tmp_path), places) for places in (["/a\n/b"], ["/a", "/b"]))
+    assert one.path("x.toml") != two.path("x.toml")

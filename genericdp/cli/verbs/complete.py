@@ -64,7 +64,8 @@ def _subjects(words: Sequence[str]) -> Iterator[Candidate]:
     settings, _ = _meant(words)
     with contextlib.suppress(OSError):
         for link in os.listdir(settings.link_dir):
-            if not link.startswith("."):
+            # No id has a "+": such a link belongs to no device, or to several.
+            if not link.startswith(".") and "+" not in link:
                 yield link.partition("@")[0], "a device"
 
 

@@ -48,7 +48,7 @@ def test_what_may_be_explained_are_resources_and_devices_that_have_links(
     rules: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "links").mkdir()
-    for name in ("modem_EC25@if02", "modem_EC25@usb", "fuse_fuse", ".new", "a b"):
+    for name in ("modem_EC25@if02", "modem_EC25@usb", "fuse_fuse", ".new", "a b", "held+x_A", "shared+kfd"):
         (tmp_path / "links" / name).symlink_to("x")
     settings = tmp_path / "settings.toml"
     settings.write_text(f'link_dir = "{tmp_path}/links"\n')

@@ -175,14 +175,14 @@ class Unread:
 
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered; "" if it may. `resource` is the name of its resource."""
-        if not self._holdings:
+        if not self._holdings or not any(device.models):
             return ""
         known, is_held = self._devices.get(device.id), device.id in self._holdings
+        if is_held and known is not None and _has_stayed(known, device):
+            return ""
         is_new = known is None and not is_held
         # What cannot be at a port any more may be listed until its event is heard.
         had_at = self._had if is_new else self._lost
-        if not had_at or (is_held and known is not None and _has_stayed(known, device)):
-            return ""
         is_shared = _is_shared(self._offers[resource])
         for spot, model, node in zip(device.spots, device.models, device.nodes, strict=False):
             for had in had_at.get(spot.port, ()) if model else ():

@@ -9,7 +9,7 @@ Read `resource` first: it is a `[[resource]]` table. It is made of these:
     template    texts with `{fields}`
     name        the names of resources and udev properties
     node_names  which device nodes rules name, so that those are found that udev does not know
-    pitfalls    what rules may say but hardly mean
+    pitfalls    what rules may say but hardly mean; `typos` is about names of udev properties
 
 `settings` is `genericdp.toml`. The files of `genericdp.core.reading` with the same names read these values.
 

@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* Only what is so on every machine counts. So it is about device nodes that a table names in full, by DEVNAME
-  alone.
+* Only what is so on every machine counts. So it is about names of udev properties, and about device nodes
+  that a table names in full, by DEVNAME alone.
 * Nothing here keeps a rule from being used.
 """
 
@@ -13,6 +13,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.rules.grouping import ALL
 from genericdp.core.rules.match import Match, PropertyCondition
 from genericdp.core.rules.resource import NodeTable, Resource
+from genericdp.core.rules.typos import misspelled
 from genericdp.core.words import listing
 
 #: Of more nodes than this, the rest is counted.
@@ -29,8 +30,14 @@ def pitfalls(resources: Sequence[Resource]) -> tuple[str, ...]:
     return tuple(
         f"{resource.name}: {each}"
         for resource in resources
-        for each in (*_in_tables(resource), *_in_sharing(resource, owners))
+        for each in (*_in_names(resource), *_in_tables(resource), *_in_sharing(resource, owners))
     )
+
+
+def _in_names(resource: Resource) -> Iterator[str]:
+    """Properties that are probably not there under this name."""
+    for name, meant in misspelled(resource):
+        yield f"udev sets no property '{name}' by itself; did you mean '{meant}'?"
 
 
 def _in_tables(resource: Resource) -> Iterator[str]:

@@ -26,6 +26,34 @@ EACH = "write a [[resource.node]] for each node that must be there"
 A_AND_B = bundle('["/dev/a", "/dev/b"]', ALL)
 
 DOUBTFUL = {
+    "a name lacks a character": (
+        bundle('"/dev/a"').replace("DEVNAME", "DEVNAM"),
+        "bundle: udev sets no property 'DEVNAM' by itself; did you mean 'DEVNAME'?",
+    ),
+    "a name has a character too many": (
+        bundle('"/dev/a"', 'identity = ["ID_SERIALL_SHORT"]'),
+        "bundle: udev sets no property 'ID_SERIALL_SHORT' by itself; did you mean 'ID_SERIAL_SHORT'?",
+    ),
+    "two characters are swapped": (
+        bundle('"/dev/a"', 'group_by = "ID_PAHT"'),
+        "bundle: udev sets no property 'ID_PAHT' by itself; did you mean 'ID_PATH'?",
+    ),
+    "a character of a parent's property is wrong": (
+        GPU.replace('SUBSYSTEM = "drm"', 'parent = { DRIVEN = "i915" }'),
+        "gpu: udev sets no property 'DRIVEN' by itself; did you mean 'DRIVER'?",
+    ),
+    "group_by matches a misspelled property": (
+        GPU.replace('"parent"', '{ SUBSYTEM = "pci" }'),
+        "gpu: udev sets no property 'SUBSYTEM' by itself; did you mean 'SUBSYSTEM'?",
+    ),
+    "a table of a node is misspelled": (
+        GPU + table('"/dev/kfd"', SHARED).replace("DEVNAME", "DEVNAMES"),
+        "gpu: udev sets no property 'DEVNAMES' by itself; did you mean 'DEVNAME'?",
+    ),
+    "udev has another word for it": (
+        bundle('"/dev/a"').replace("DEVNAME", "ID_PRODUCT_ID"),
+        "bundle: udev sets no property 'ID_PRODUCT_ID' by itself; did you mean 'ID_MODEL_ID'?",
+    ),
     "a shared table names two nodes": (
         GPU + table('["/dev/a", "/dev/b"]', SHARED),
         f"gpu: one of '/dev/a' and '/dev/b' is enough; {EACH}",
@@ -70,6 +98,8 @@ def test_what_is_hardly_meant_is_named(rules: str, remark: str) -> None:
 
 
 FINE = {
+    "a property of the operator's own udev rules": bundle('"/dev/a"').replace("DEVNAME", "PLANT_ROLE"),
+    "a name of udev's that resembles another": bundle('"/dev/a"').replace("DEVNAME", "ID_MODEL_ENC"),
     "one of two names, each a device": bundle('["/dev/a", "/dev/b"]'),
     "what need not be there": GPU + table('["/dev/a", "/dev/b"]', SHARED, "optional = true"),
     "a table for each": GPU + table('"/dev/a"', SHARED) + table('"/dev/b"', SHARED),

@@ -194,6 +194,7 @@ class Unread:
                     # Its serial number says whose it is.
                     and not (spot.serial and is_held)
                     and (had.id_ in self._exclusive or not is_shared)
+                    and not self._was_there(had.id_, spot)
                 ):
                     self._renewal.units.lacking[had.id_] = _what_to_do(spot, node.path)
                     return _why_unread(spot, had.id_)
@@ -226,6 +227,14 @@ class Unread:
         now = self._now(id_)
         if now is not None and self._is_the_one(now):
             yield from _had_of(id_, now)
+
+    def _was_there(self, id_: str, spot: Spot) -> bool:
+        """Whether what was last seen under a held id had this very spot, so that no serial number is in question.
+
+        `with_waiting` compares the two.
+        """
+        known = self._devices.get(id_)
+        return known is not None and spot in known.device.spots
 
     def _now(self, id_: str) -> Device | None:
         """The device that currently has the id of a held device; None if there is none."""

@@ -144,6 +144,18 @@ def test_a_free_unit_comes_back_at_once_under_its_port() -> None:
     assert len(healthy(node.look(rule(), *at("1", 0, None)))) == 1
 
 
+def test_after_an_edit_the_reason_is_that_the_pod_has_the_very_unit() -> None:
+    by_port = rule("ftdi", 'identity = "port"')
+    node, id_ = held(by_port, *at("1", 0, None, "6015"))
+    node.look(by_port)
+    there = at("1", 1, "A5")
+    assert healthy(node.look(by_port, *there)) == {id_}
+    for _ in range(2):
+        assert node.look(rule(), *there)[ID] == f"a pod may still hold it as {id_}"
+        assert refusals(node) == {}
+        restart(node)
+
+
 @by_all
 def test_a_unit_held_by_its_port_is_not_offered_under_its_serial_number(rules: str) -> None:
     node, id_ = held(rules, *at("1", 0, None))

@@ -9,7 +9,7 @@ The rules of this file:
 * Two units may be in one socket at once. Then each of them is at its own port.
 * If these are two for a while, and rules match both, the socket is apart: it has two ports until nothing at
   either is remembered. One that was there alone before keeps the port at which it counted; the other one has
-  the other port. If nothing tells which one that was, the socket is not apart.
+  the other port. If nothing shows which one that was, the socket is not apart.
 * A unit that changes its speed or loads its firmware may be seen twice, but only for a moment.
 """
 

@@ -101,7 +101,7 @@ class ReadsCdi:
     async def _why_not(self, choice: "Choice") -> tuple[str, bool]:
         """Why the kubelet's runtime does not read CDI, and whether that may be about another runtime."""
         if choice.lacks_pods:
-            return f"none of the kubelet's pods is in {_names(choice)}; {ELSEWHERE}", True
+            return f"none of the kubelet's pods runs in {_names(choice)}; {ELSEWHERE}", True
         for each in choice.runtimes:
             configuration = await each.configuration()
             why_not = why_not_cdi(each.name, each.version, configuration, self._settings.cdi_dir)

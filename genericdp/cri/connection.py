@@ -41,7 +41,7 @@ def _loading() -> Iterator[None]:
         yield
     except OSError as error:
         raise RuntimeUnavailableError(
-            f"cannot load what asks the container runtime: {error.strerror}", hint=what_is_short(error)
+            f"cannot load the client for the container runtime: {error.strerror}", hint=what_is_short(error)
         ) from error
 
 

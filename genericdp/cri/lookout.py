@@ -120,7 +120,7 @@ class Lookout:
             names = " and ".join(f"{each.name} on '{each.socket}'" for each in choice.runtimes)
             have = "has" if len(choice.runtimes) == 1 else "have"
             what = f"none of the kubelet's pods, such as {'/'.join(pod)}"
-            return GenericdpError(f"no container is stopped: {names} {have} {what}", hint=ELSEWHERE)
+            return GenericdpError(f"containers cannot be stopped: {names} {have} {what}", hint=ELSEWHERE)
         wanted = any(offer.resource.restarts for offer in self._offers().values())
         runtime = choice.runtimes[0]
         if runtime.tells_devices or not wanted:

@@ -137,7 +137,7 @@ class ContainerRuntime:
         call: grpc.aio.UnaryUnaryMultiCallable[_Request, bytes] = self._channel.unary_unary(
             method.path, request_serializer=method.request.SerializeToString
         )
-        hint = "see whether it runs: systemctl status containerd crio"
+        hint = "check that it is running: systemctl status containerd crio"
         failed: type[RuntimeUnavailableError] = RuntimeRefusesError
         try:
             answer = await call(request, timeout=_TIMEOUT_S if timeout_s is None else timeout_s)
@@ -149,7 +149,9 @@ class ContainerRuntime:
             if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
                 failed = RuntimeSlowError
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
-                hint = "it does not serve CRI (v1): set 'runtime_socket' to that of the kubelet's runtime"
+                hint = (
+                    "it does not serve CRI (v1): set 'runtime_socket' to the socket of the kubelet's runtime"
+                )
         except DecodeError as error:
             why = str(error)
         raise failed(f"the container runtime does not answer on '{self.socket}': {why}", hint=hint)

@@ -53,13 +53,16 @@ def candidates(setting: str) -> tuple[str, ...]:
     if hidden and not found:
         raise RuntimeUnavailableError(
             f"not permitted to use the container runtime's socket '{hidden[0]}'",
-            hint="install the drop-in runtime.conf of the systemd unit; it makes genericdp as good as root",
+            hint=(
+                "install the drop-in runtime.conf of the systemd unit; "
+                "it gives genericdp access equivalent to root"
+            ),
         )
     if not found:
         raise RuntimeUnavailableError(
             f"the container runtime's socket '{setting}' does not exist"
             if setting
-            else "no socket of a container runtime was found",
+            else "no container runtime socket was found",
             hint=ELSEWHERE,
         )
     return tuple(found)

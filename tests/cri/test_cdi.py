@@ -67,7 +67,7 @@ async def test_once_the_kubelet_knows_its_pods_the_runtime_is_asked_once_more(
         assert told == [""]
         time.advance(10.0)
         await until(lambda: len(told) == 2)
-        assert told[1].startswith("none of the kubelet's pods is in containerd v2.3.4; ")
+        assert told[1].startswith("none of the kubelet's pods runs in containerd v2.3.4; ")
         task.cancel()
         await asyncio.wait((task,))
 

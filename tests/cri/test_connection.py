@@ -21,7 +21,7 @@ async def test_what_cannot_be_loaded_without_a_descriptor_is_a_runtime_that_is_n
     monkeypatch.delattr("genericdp.cri.runtime", raising=False)
     with descriptors_left(0), pytest.raises(RuntimeUnavailableError) as caught:
         connected("/run/runtime.sock")
-    assert str(caught.value) == "cannot load what asks the container runtime: Too many open files"
+    assert str(caught.value) == "cannot load the client for the container runtime: Too many open files"
     assert caught.value.hint == "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'"
 
 

@@ -93,7 +93,7 @@ async def test_another_runtime_is_said_to_be_one_once_a_pod_should_be_in_it(shor
         assert await it.look() == ""
         assert it.wait_s == LONGEST_MAKING_S
         assert await it.look() == (
-            f"no container is stopped: containerd on '{short_dir}/docker.sock' has none of the kubelet's"
+            f"containers cannot be stopped: containerd on '{short_dir}/docker.sock' has none of the kubelet's"
             " pods, such as default/app"
         )
         assert it.errors[-1] is not None
@@ -122,7 +122,7 @@ async def test_of_several_that_are_not_the_kubelets_all_are_named(
         it.want()
         assert await it.look() == ""
         assert await it.look() == (
-            f"no container is stopped: containerd on '{short_dir}/a.sock' and containerd on"
+            f"containers cannot be stopped: containerd on '{short_dir}/a.sock' and containerd on"
             f" '{short_dir}/b.sock' have none of the kubelet's pods, such as default/app"
         )
 

@@ -102,7 +102,7 @@ async def test_a_server_without_cri_is_not_a_runtime(short_dir: Path) -> None:
                 pass
     assert str(caught.value).startswith(f"the container runtime does not answer on '{path}': ")
     assert caught.value.hint == (
-        "it does not serve CRI (v1): set 'runtime_socket' to that of the kubelet's runtime"
+        "it does not serve CRI (v1): set 'runtime_socket' to the socket of the kubelet's runtime"
     )
 
 

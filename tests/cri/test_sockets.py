@@ -28,7 +28,7 @@ def test_without_a_socket_it_says_which_setting_names_it(
         " in a pod, also mount the socket's directory"
     )
     for setting, text in (
-        ("", "no socket of a container runtime was found"),
+        ("", "no container runtime socket was found"),
         (f"{tmp_path}/x", f"the container runtime's socket '{tmp_path}/x' does not exist"),
     ):
         with pytest.raises(RuntimeUnavailableError) as caught:
@@ -47,5 +47,5 @@ def test_a_socket_that_the_unit_hides_is_a_matter_of_the_drop_in(monkeypatch: py
         "not permitted to use the container runtime's socket '/run/containerd/containerd.sock'"
     )
     assert caught.value.hint == (
-        "install the drop-in runtime.conf of the systemd unit; it makes genericdp as good as root"
+        "install the drop-in runtime.conf of the systemd unit; it gives genericdp access equivalent to root"
     )

@@ -63,7 +63,7 @@ async def restart_without(scene: Scene, loss: Loss) -> None:
 async def check(scene: Scene, one: PodStatus, other: PodStatus) -> None:
     """Each pod keeps its twin or does not start, and nobody else gets it before the pod is gone."""
     assert told(scene) == {
-        PLAIN: "nothing but its id is known",
+        PLAIN: "only its id is known",
         OF_SECOND: "Healthy",
         OF_FIRST: f"a pod may still hold it as {PLAIN}",
     }

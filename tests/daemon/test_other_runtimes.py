@@ -100,11 +100,11 @@ async def test_status_says_that_the_runtime_that_is_asked_is_not_the_kubelets(
         status = await asyncio.to_thread(client.status, scene.settings)
         (complaint,) = status["complaints"]
         assert complaint == (
-            f"no container is stopped: containerd on '{short_dir}/docker.sock' has none of the kubelet's"
+            f"containers cannot be stopped: containerd on '{short_dir}/docker.sock' has none of the kubelet's"
             " pods, such as default/app"
         )
         assert [each["what"] for each in status["failing"]] == ["runtime"]
-        assert [record.levelname for record in caplog.records if "no container" in record.message] == [
+        assert [record.levelname for record in caplog.records if "cannot be stopped" in record.message] == [
             "WARNING"
         ]
         scene.unplug(STICK)
@@ -181,7 +181,7 @@ async def test_auto_is_devices_while_no_runtime_has_the_pods_that_the_kubelet_li
         await scene.service.start()
         await scene.until_allocatable(1)
         assert await why_not_cdi(scene) == (
-            "none of the kubelet's pods is in containerd v2.3.4; set 'runtime_socket' in genericdp.toml to"
+            "none of the kubelet's pods runs in containerd v2.3.4; set 'runtime_socket' in genericdp.toml to"
             " the kubelet's --container-runtime-endpoint; in a pod, also mount the socket's directory"
         )
         monkeypatch.setattr(sockets, "SOCKETS", both)

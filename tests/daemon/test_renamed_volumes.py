@@ -82,7 +82,7 @@ async def test_a_volume_that_takes_the_name_of_one_in_use_is_not_what_its_pod_go
         await until(lambda: len(scene.daemon.inventory.refusals) == 1)
         (refusal,) = scene.daemon.inventory.refusals
         assert refusal.node == scene.udev.node(a_zvol(16, "tank/vm0"))
-        assert "is that of another unit, which a pod may still hold" in refusal.reason
+        assert "belongs to another unit, which a pod may still hold" in refusal.reason
         assert await restarted(scene, pod) is None
         scene.kubelet.delete(pod)
         await scene.until_allocatable(2, DISK)

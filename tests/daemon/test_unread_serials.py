@@ -40,8 +40,8 @@ def test_no_second_pod_gets_the_unit_and_the_first_one_has_it_again_with_its_ser
             (refusal,) = service.daemon.inventory.refusals
             assert refusal.node == "/dev/ttyUSB1"
             assert refusal.reason == (
-                f"it may be {ID}, which a pod may still hold, without its serial number, which could not be "
-                "read; unplug it and plug it in again, or at another port if it has none"
+                f"its serial number could not be read, so it may be {ID}, which a pod may still hold; "
+                "unplug it and plug it in again, at another port if it has no serial number"
             )
             assert os.readlink(short_dir / "links" / ID) == ID
             bed.unplug(unread)

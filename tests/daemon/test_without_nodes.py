@@ -71,8 +71,8 @@ def test_no_two_pods_get_one_unit_and_none_gets_the_twin(
             why = "1-1, which lacks its device node: bind a driver to 1-1, or unplug it"
             assert reason_of(service) == f"it is unplugged, or it is {why}"
             (refusal,) = service.daemon.inventory.refusals
-            waits = f"its id, {ID}, may be that of another unit, which a pod may still hold"
-            assert (refusal.node, refusal.reason) == ("/dev/ttyUSB1", f"{waits}; it may be {why}")
+            waits = f"its id, {ID}, may belong to another unit, which a pod may still hold"
+            assert (refusal.node, refusal.reason) == ("/dev/ttyUSB1", f"{waits}; that unit may be {why}")
             assert os.readlink(short_dir / "links" / ID) == ID
             bind(bed, unit)
             await until_allocatable(kubelet, 2)

@@ -45,7 +45,7 @@ CONTROL_MAJOR = 510
 LONGEST_CHECKPOINT = checkpoint.LONGEST
 
 #: Why a device is not offered under its id.
-_REFUSED = re.compile(r"its id, (.*), (?:is|may be) that of another unit, which a pod may still hold")
+_REFUSED = re.compile(r"its id, (.*), (?:belongs|may belong) to another unit, which a pod may still hold")
 
 
 class TestNode:

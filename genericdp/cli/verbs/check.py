@@ -117,7 +117,7 @@ def without_runtime(settings: Settings, resources: Iterable[Resource]) -> tuple[
     try:
         candidates(settings.runtime_socket)
     except RuntimeUnavailableError as error:
-        return (f"{', '.join(names[:MOST_REMARKS])}: no container is stopped: {error}; {error.hint}",)
+        return (f"{', '.join(names[:MOST_REMARKS])}: containers cannot be stopped: {error}; {error.hint}",)
     return ()
 
 

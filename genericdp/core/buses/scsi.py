@@ -6,7 +6,7 @@ The rules of this file:
   and iSCSI. Elsewhere channel and target are addresses: on USB, of virtio, of a RAID controller.
 * What is a SCSI host but no controller of disks is one for each of its targets.
 * A transport has a name for each target that is the same after every boot. Where there is none, the name that
-  the disk has for itself counts (VPD page 0x83). Where there is neither, nothing tells which disk it is.
+  the disk has for itself counts (VPD page 0x83). Where there is neither, nothing shows which disk it is.
 """
 
 import re

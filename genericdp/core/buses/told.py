@@ -77,10 +77,10 @@ def place_before(own: Sequence[UdevDevice]) -> list[str]:
 
 
 def why_untold(what: str, *, in_group: bool = False) -> str:
-    """Why nothing tells which one a device is, and what to do; `what` is from `place_of`."""
+    """Why nothing shows which one a device is, and what to do; `what` is from `place_of`."""
     leave = "leave out 'group_by' and " if in_group else ""
     return (
-        f"nothing tells which {what} it is; {leave}give the resource an identity, "
+        f"nothing shows which {what} it is; {leave}give the resource an identity, "
         f'such as identity = ["{_PROPERTIES[what]}"]'
     )
 

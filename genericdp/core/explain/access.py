@@ -61,7 +61,11 @@ class Needs:
     def advice(self) -> str:
         """The same in words, "" when it needs nothing."""
         if self.closed:
-            do = "set GROUP and MODE in a udev rule" if self.by_udev else "whatever makes it sets its mode"
+            do = (
+                "set GROUP and MODE in a udev rule"
+                if self.by_udev
+                else "set the mode where the node is created"
+            )
             return f"only root can open {', '.join(self.closed)}; {do}"
         if not self.groups:
             return ""

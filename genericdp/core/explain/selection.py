@@ -35,8 +35,8 @@ _NO_HARDWARE = tuple(
         ("virtual consoles", r"tty\d+|vcs[au]?\d*|ttyprintk"),
         ("pseudo-terminals", r"[pt]ty[a-z][0-9a-f]"),
         ("loop and RAM disks", r"loop\d+|ram\d+|zram\d+|nbd\d+"),
-        ("registers of processors", r"cpu/\d+/(?:msr|cpuid)"),
-        ("monitors of USB buses", r"usbmon\d+"),
+        ("processor registers", r"cpu/\d+/(?:msr|cpuid)"),
+        ("USB bus monitors", r"usbmon\d+"),
     )
 )
 

@@ -35,7 +35,10 @@ from genericdp.core.rules.grouping import NODE, AllNodes, Grouping, Nearest, Sam
 from genericdp.core.rules.resource import Resource
 from genericdp.core.vfio import why_not_viable
 
-_NO_PORT = 'it has no port, only a number of arrival; leave out identity = "port": its serial number tells it'
+_NO_PORT = (
+    'it has no port, only a number in order of arrival; leave out identity = "port": '
+    "its serial number identifies it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,7 @@ def gather(
 
 
 def _untold(group: Group) -> list[Member]:
-    """The members of which nothing tells which ones they are.
+    """The members of which nothing shows which ones they are.
 
     One of these is told by the group if that is the disk itself, or has a property in common.
     """
@@ -209,7 +212,7 @@ def identify(
     """The identity of a device at a place of a unit.
 
     `wanted` is the rule's identity; `property_of` looks up a list of names.
-    Raises UnidentifiedError when one of them is missing, and when nothing tells which device it is.
+    Raises UnidentifiedError when one of them is missing, and when nothing shows which device it is.
     """
     port = place.port
     if isinstance(wanted, tuple):
@@ -270,11 +273,11 @@ def _sources(devices: Sequence[UdevDevice], *, within_unit: bool) -> Iterator[Ud
 def _why_no_group(grouping: Grouping) -> str:
     match grouping:
         case SameProperty(name):
-            return f"it has no property {name}, and the rule groups by it"
+            return f"it has no property {name}, but the rule groups by it"
         case Nearest(word="usb_device"):
-            return "it does not belong to a USB device, and the rule groups by 'usb_device'"
+            return "it does not belong to a USB device, but the rule groups by 'usb_device'"
         case Nearest(word="parent"):
-            return "it has no parent, and the rule groups by 'parent'"
+            return "it has no parent, but the rule groups by 'parent'"
         case _:
             return "neither it nor one of its parents satisfies the match in 'group_by'"
 

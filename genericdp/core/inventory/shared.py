@@ -116,7 +116,7 @@ def _node(member: Member, node_of: Callable[[Member, str], Node]) -> Node:
     if reason := why_refused(member.device, resource):
         raise _RefusedError(reason)
     if what := member.place.untold:
-        raise _RefusedError(f"nothing tells which {what} it is")
+        raise _RefusedError(f"nothing shows which {what} it is")
     try:
         node = node_of(member, _link(member))
     except MissingPropertyError as error:

@@ -25,16 +25,16 @@ UNPLUGGED = "it is unplugged"
 UNREAD = "it may be one of the devices that cannot be read"
 
 #: The reason of one whose id alone is known.
-NOTHING_KNOWN = "nothing but its id is known"
+NOTHING_KNOWN = "only its id is known"
 
 #: How many ids one reason names.
 _MOST_IDS = 3
 
-_WHY_PORTS = "and since there were two such units, their ports tell them apart"
+_WHY_PORTS = "but there were two such units: plug this one in at its old port"
 
 _NOTHING: Mapping[str, str] = {}
 
-_IN_DOUBT = "what is plugged in now may not be what a pod got; delete that pod"
+_IN_DOUBT = "the device plugged in now may not be the one that a pod got; delete that pod"
 
 
 class Absence:
@@ -67,7 +67,7 @@ class Absence:
         ):
             if device.id in ids:
                 return _IN_DOUBT
-            return f"this release tells such devices apart; its id may be {' or '.join(ids[:_MOST_IDS])} now"
+            return f"this release tells such devices apart; its id may now be {' or '.join(ids[:_MOST_IDS])}"
         if not nodes:
             # One that was there, and that is not found now, has gone, unless something else may be it.
             may_be_there = any(map(self._plugged.is_unread, device.spots))

@@ -124,7 +124,7 @@ def models(value: Any, count: int) -> tuple[str, ...]:
     """The models of the units at so many spots; () where none of them is known."""
     found = tuple(text(each) for each in items(value))
     if len(found) not in (0, count):
-        raise ValueError(f"{len(found)} models of {count} spots")
+        raise ValueError(f"{len(found)} models for {count} spots")
     return found
 
 

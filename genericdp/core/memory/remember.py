@@ -157,7 +157,7 @@ def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
 
 def _why_untold(inventory: Inventory, device: Device) -> str:
     lost = inventory.untold.get(device.id)
-    return f"nothing tells it from another one, which a pod may still hold as {lost[0]}" if lost else ""
+    return f"it cannot be told apart from a device that a pod may still hold as {lost[0]}" if lost else ""
 
 
 def _told(memory: Memory, answer: Answer, offers: Mapping[str, Offer]) -> Memory:

@@ -187,7 +187,7 @@ class Units:
         for before, spot in moves:
             if unit := self._may_be(before, spot, resource):
                 self.lacking[now.id] = _WHY_LACKING.format(unit)
-                return f"; it may be {self.lacking[now.id]}"
+                return f"; that unit may be {self.lacking[now.id]}"
         return "" if any(self._plugged.is_coming(before) for before, _ in moves) else None
 
     def _may_be(self, before: Spot, spot: Spot, resource: Resource) -> str:

@@ -30,10 +30,8 @@ from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has
 LINK_LIMIT = 64
 HELD_LINK_LIMIT = 1000
 
-_WHY_ANONYMOUS = (
-    "it has no address (HID_UNIQ) that tells it from another one, which a pod may still hold; "
-    "it is offered when that pod is deleted"
-)
+_WHY_IN_DOUBT = "it cannot be told apart from a device that a pod may still hold"
+_WHY_ANONYMOUS = f"it has no address (HID_UNIQ), so {_WHY_IN_DOUBT}; it is offered when that pod is deleted"
 
 
 class Renewal:
@@ -65,17 +63,15 @@ class Renewal:
         if self._is_in_doubt(device):
             if any(spot.is_anonymous for spot in device.spots):
                 return _WHY_ANONYMOUS
-            return "it cannot be told from another one, which a pod may still hold"
+            return _WHY_IN_DOUBT
         if self._is_another(resource, device):
-            return f"its id, {device.id}, is that of another unit, which a pod may still hold"
+            return f"its id, {device.id}, belongs to another unit, which a pod may still hold"
         if device.across and (why := remembered.why_beside(device, self._devices.get(device.id), self._held)):
             return why
         known = self._held.get(device.id)
         open_ = self.units.why_open(known, device, self._offers[resource].resource) if known else None
         if open_ is not None or device.id in self.ambiguous:
-            return (
-                f"its id, {device.id}, may be that of another unit, which a pod may still hold{open_ or ''}"
-            )
+            return f"its id, {device.id}, may belong to another unit, which a pod may still hold{open_ or ''}"
         return ""
 
     def _is_in_doubt(self, device: Device) -> bool:

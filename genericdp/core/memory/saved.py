@@ -233,7 +233,7 @@ def _parse_answered(entry: Any) -> tuple[str, CdiDevice]:
         fields.resource(entry["resource"]), tuple(fields.any_id(id_) for id_ in fields.items(entry["ids"]))
     )
     if not device.ids:
-        raise ValueError("a CDI device of no ids")
+        raise ValueError("a CDI device without ids")
     return device.name, device
 
 

@@ -267,16 +267,16 @@ def _has_stayed(known: Remembered, device: Device) -> bool:
 def _why_unread(spot: Spot, id_: str) -> str:
     if spot.serial:
         return (
-            f"it may be what a pod may still hold as {id_}, because its serial number could not be read "
-            "then; it is offered when that pod is deleted"
+            f"it may be {id_}, which a pod may still hold and whose serial number could not be read; "
+            "it is offered when that pod is deleted"
         )
     return (
-        f"it may be {id_}, which a pod may still hold, without its serial number, which could not be read; "
-        "unplug it and plug it in again, or at another port if it has none"
+        f"its serial number could not be read, so it may be {id_}, which a pod may still hold; unplug it and "
+        "plug it in again, at another port if it has no serial number"
     )
 
 
 def _what_to_do(spot: Spot, path: str) -> str:
     if spot.serial:
         return f"{path}, whose serial number can be read now: delete the pod that holds it"
-    return f"{path}, whose serial number could not be read: unplug that and plug it in again"
+    return f"{path}, whose serial number could not be read: unplug it and plug it in again"

@@ -49,7 +49,7 @@ def reasons(
     if group.group_by == "node" and by is not By.SERIAL and (what := locate(first).untold):
         what = what if what != "disk" or first.subsystem == "block" else "device"
         yield (
-            f"CAUTION: nothing tells which {what} it is, so it is not offered until 'identity' names udev "
+            f"CAUTION: nothing shows which {what} it is, so it is not offered until 'identity' names udev "
             "properties that do."
         )
     if is_of_nvidia(first):
@@ -57,7 +57,7 @@ def reasons(
     if is_drawn_by_nvidia(first):
         yield (
             "NVIDIA's libraries use other nodes of the GPU, such as /dev/nvidia0. udev does not know them, "
-            "so nothing tells which of them is that of this GPU: 'genericdp suggest /dev/nvidia0', or "
+            "so nothing shows which of them is that of this GPU: 'genericdp suggest /dev/nvidia0', or "
             f"{_NVIDIA}."
         )
     if attached_by := who_attaches(first):

@@ -127,7 +127,7 @@ def test_explain_says_what_is_known_and_why_a_node_is_refused(
         "  udev         does not know this path, which is all that identifies it\n"
         "\n"
     )
-    assert "only root can open /dev/X/acme0; whatever makes it sets its mode\n" in shown
+    assert "only root can open /dev/X/acme0; set the mode where the node is created\n" in shown
 
     refused = answers.to("explain", "--rules", rules, f"{dev}/acme1", status=1)
     assert refused.startswith(

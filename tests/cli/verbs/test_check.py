@@ -234,7 +234,7 @@ def test_rules_that_need_the_container_runtime_are_noted_where_there_is_none(
     assert main(["check", "--config", config, str(rules / "50-a.toml")]) == 0
     shown = capsys.readouterr().out.replace("\n", " ")
     assert " ".join(shown.split()) == (
-        "note: genericdp.io/fuse: no container is stopped: the container runtime's socket "
+        "note: genericdp.io/fuse: containers cannot be stopped: the container runtime's socket "
         f"'{rules}/none.sock' does not exist; set 'runtime_socket' in genericdp.toml to the kubelet's "
         "--container-runtime-endpoint; in a pod, also mount the socket's directory"
         " 1 rule file, 1 resource: no mistakes"

@@ -62,7 +62,7 @@ def test_the_memory_of_an_earlier_release_has_a_drive_under_its_number() -> None
 @pytest.mark.parametrize("told", [("", ""), ("0001", ""), ("0001", MADE_UP.format("0001")), ("", EMPTY_UUID)])
 def test_a_drive_that_nothing_tells_is_refused(told: tuple[str, str]) -> None:
     disk = an_nvme_disk(0, *told)
-    reason = 'nothing tells which disk it is; give the resource an identity, such as identity = ["ID_SERIAL"]'
+    reason = 'nothing shows which disk it is; give the resource an identity, such as identity = ["ID_SERIAL"]'
     assert refusals_of(disk) == (Refusal(DISK, "/dev/nvme0n1", reason),)
 
 
@@ -120,7 +120,8 @@ def test_a_drive_without_a_lasting_port_is_refused_where_the_rule_says_port() ->
     )
     rule = '[[resource]]\nname = "drive"\nmatch = { SUBSYSTEM = "nvme" }\nallow_dangerous = true\n'
     reason = (
-        'it has no port, only a number of arrival; leave out identity = "port": its serial number tells it'
+        'it has no port, only a number in order of arrival; leave out identity = "port": '
+        "its serial number identifies it"
     )
     built = inventory_of(f'{rule}identity = "port"\n', controller)
     assert built.refusals == (Refusal("example.com/drive", "/dev/nvme2", reason),)

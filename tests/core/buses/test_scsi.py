@@ -102,7 +102,7 @@ def test_an_array_that_its_controller_has_counted_is_told_by_its_own_name() -> N
     ids=["SAS", "iSCSI", "an array", "a host of nothing"],
 )
 def test_a_disk_that_nothing_tells_is_refused_unless_the_rule_has_an_identity(disk: UdevDevice) -> None:
-    reason = 'nothing tells which disk it is; give the resource an identity, such as identity = ["ID_SERIAL"]'
+    reason = 'nothing shows which disk it is; give the resource an identity, such as identity = ["ID_SERIAL"]'
     assert refusals_of(disk) == (Refusal(DISK, "/dev/sda", reason),)
     assert id_of(disk, 'identity = ["DEVNAME"]\n')
 
@@ -117,7 +117,7 @@ def test_a_disk_that_nothing_tells_is_refused_unless_the_rule_has_an_identity(di
 )
 def test_a_disk_that_nothing_tells_is_refused_as_a_part_of_a_group_as_well(keys: str) -> None:
     reason = (
-        "nothing tells which disk it is; leave out 'group_by' and give the resource an identity, "
+        "nothing shows which disk it is; leave out 'group_by' and give the resource an identity, "
         'such as identity = ["ID_SERIAL"]'
     )
     disks = a_sas_disk(0, "", 0), a_sas_disk(1, "", 1), a_sas_disk(2, WWN, 2)
@@ -148,9 +148,9 @@ def test_a_shared_disk_that_nothing_tells_is_refused() -> None:
         '[[resource.node]]\nmatch = { SUBSYSTEM = "block" }\nshared = true\n'
     )
     built = inventory_of(rules, a_bare_node(), a_sas_disk(0, "", 0))
-    assert built.refusals == (Refusal(DISK, "/dev/sda", "nothing tells which disk it is"),)
+    assert built.refusals == (Refusal(DISK, "/dev/sda", "nothing shows which disk it is"),)
     (device,) = built.offers[DISK].devices
-    assert device.reason == "the shared node '/dev/sda' is not offered: nothing tells which disk it is"
+    assert device.reason == "the shared node '/dev/sda' is not offered: nothing shows which disk it is"
 
 
 def test_numbers_that_are_addresses_count() -> None:

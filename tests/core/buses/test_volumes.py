@@ -89,7 +89,7 @@ def test_the_partitions_of_an_array_belong_to_it() -> None:
     ],
 )
 def test_a_volume_that_nothing_tells_is_refused(volume: UdevDevice, kind: str, name: str) -> None:
-    reason = f'nothing tells which {kind} it is; give the resource an identity, such as identity = ["{name}"]'
+    reason = f'nothing shows which {kind} it is; give the resource an identity, such as identity = ["{name}"]'
     assert refusals_of(volume) == (Refusal(DISK, volume.device_node or "", reason),)
 
 

@@ -73,7 +73,7 @@ def test_what_the_adapter_says_about_itself_identifies_nothing_behind_it() -> No
 # Units without an address
 
 NO_ADDRESS = (
-    "it has no address (HID_UNIQ) that tells it from another one, which a pod may still hold; "
+    "it has no address (HID_UNIQ), so it cannot be told apart from a device that a pod may still hold; "
     "it is offered when that pod is deleted"
 )
 
@@ -84,7 +84,7 @@ def test_one_without_an_address_is_never_taken_for_one_that_a_pod_holds() -> Non
     node.allocate(id_)
     node.look(RAW)
     later = a_hid(UHID, 2, None, 0)
-    in_doubt = {id_: "what is plugged in now may not be what a pod got; delete that pod"}
+    in_doubt = {id_: "the device plugged in now may not be the one that a pod got; delete that pod"}
     assert node.look(RAW, later) == in_doubt
     assert [each.reason for each in node.inventory.refusals] == [NO_ADDRESS]
     assert node.inventory.links() == {id_: None}
@@ -102,7 +102,9 @@ def test_one_without_an_address_that_stays_is_the_same_after_a_restart_of_the_da
     node.memory = saved.load(text, "this boot")
     assert node.look(RAW, unit) == {id_: "Healthy"}
     node.memory = saved.load(text, "the next boot")
-    assert node.look(RAW, unit) == {id_: "what is plugged in now may not be what a pod got; delete that pod"}
+    assert node.look(RAW, unit) == {
+        id_: "the device plugged in now may not be the one that a pod got; delete that pod"
+    }
 
 
 def test_if_no_pod_holds_it_the_next_one_is_the_one_that_was_there() -> None:

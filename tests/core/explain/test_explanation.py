@@ -159,7 +159,7 @@ def test_a_device_that_is_matched_but_refused_has_a_reason() -> None:
         a_fuse(), '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "misc" }\ngroup_by = "usb_device"\n'
     )
     assert explanation.device is None
-    assert explanation.refusal == "it does not belong to a USB device, and the rule groups by 'usb_device'"
+    assert explanation.refusal == "it does not belong to a USB device, but the rule groups by 'usb_device'"
 
 
 def test_a_match_without_conditions_holds() -> None:

@@ -26,12 +26,12 @@ def test_what_no_pod_asks_for_is_left_out(attributes: bool) -> None:
         "loop and RAM disks": 24,
         "nodes that every container has": 8,
         "USB hubs": 3,
-        "monitors of USB buses": 3,
+        "USB bus monitors": 3,
         "": 77,
     }
     kinds = Counter(why_left_out(each) for each in nodes_of("server", attributes=attributes))
     assert kinds["serial ports without hardware"] == 30
-    assert kinds["registers of processors"] == 32
+    assert kinds["processor registers"] == 32
 
 
 def test_a_serial_port_with_hardware_is_shown_wherever_it_is() -> None:

@@ -153,10 +153,10 @@ def test_the_order_of_enumeration_does_not_matter() -> None:
 @pytest.mark.parametrize(
     ("group_by", "reason"),
     [
-        ('"usb_device"', "it does not belong to a USB device, and the rule groups by 'usb_device'"),
-        ('"parent"', "it has no parent, and the rule groups by 'parent'"),
-        ('"ID_MODEL"', "it has no property ID_MODEL, and the rule groups by it"),
-        ('"EMPTY"', "it has no property EMPTY, and the rule groups by it"),
+        ('"usb_device"', "it does not belong to a USB device, but the rule groups by 'usb_device'"),
+        ('"parent"', "it has no parent, but the rule groups by 'parent'"),
+        ('"ID_MODEL"', "it has no property ID_MODEL, but the rule groups by it"),
+        ('"EMPTY"', "it has no property EMPTY, but the rule groups by it"),
         ('{ SUBSYSTEM = "hid" }', "neither it nor one of its parents satisfies the match in 'group_by'"),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_refusal_by_another_resource_or_of_another_node_is_not() -> None:
     [
         (FTDI_RULE + 'identity = "port"\n', "its id is now ftdi_port-2_nowobh74uu"),
         (FTDI_RULE.replace("ftdi", "uart"), "its id is now uart_A50285BI"),
-        (FTDI_RULE, "what is plugged in now may not be what a pod got; delete that pod"),
+        (FTDI_RULE, "the device plugged in now may not be the one that a pod got; delete that pod"),
     ],
     ids=["the same resource", "another resource", "under its own id"],
 )
@@ -58,7 +58,9 @@ def test_siblings_that_exchange_their_values_are_not_told_by_the_ids_of_each_oth
     for id_ in ids:
         node.allocate(id_)
     told = node.look(rules, a_sibling(0, "b"), a_sibling(1, "a"))
-    assert told == dict.fromkeys(ids, "what is plugged in now may not be what a pod got; delete that pod")
+    assert told == dict.fromkeys(
+        ids, "the device plugged in now may not be the one that a pod got; delete that pod"
+    )
 
 
 def test_a_bare_node_that_udev_knows_now_is_told_by_its_new_id() -> None:
@@ -79,7 +81,7 @@ def test_a_device_that_is_now_several_is_not_told_by_one_of_them() -> None:
     device = the_device(MODEM_RULE, usb, *nodes)
     apart = MODEM_RULE.replace('group_by = "usb_device"\n', "")
     found = Absence(plugged_of([usb, *nodes]), inventory_of(apart, usb, *nodes)).reason(MODEM, device)
-    assert found == "what is plugged in now may not be what a pod got; delete that pod"
+    assert found == "the device plugged in now may not be the one that a pod got; delete that pod"
 
 
 def test_what_udev_has_only_begun_with_is_not_finished() -> None:
@@ -101,8 +103,8 @@ def test_a_unit_that_was_seen_at_two_ports_is_told_by_its_id_at_the_other_port()
     told = node.look(rule(), there)
 
     reason = (
-        f"it is unplugged; {other} has the same identity, and since there were two such units, their ports "
-        "tell them apart"
+        f"it is unplugged; {other} has the same identity, but there were two such units: plug this one in at "
+        "its old port"
     )
     assert told == {held: reason, other: "Healthy"}
     assert node.look(rule()) == dict.fromkeys((held, other), "it is unplugged")

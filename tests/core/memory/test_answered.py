@@ -111,7 +111,7 @@ def test_names_survive_a_restart() -> None:
     ("entry", "why"),
     [
         ({"resource": "ftdi", "ids": ["a"]}, "'ftdi' is not the name of a resource"),
-        ({"resource": FTDI, "ids": []}, "a CDI device of no ids"),
+        ({"resource": FTDI, "ids": []}, "a CDI device without ids"),
         ({"resource": FTDI, "ids": ["../a"]}, "'../a' is not an id"),
         ({"resource": FTDI, "ids": "a"}, "'a' is not a list"),
         ({"resource": FTDI, "ids": [1]}, "1 is not a string"),

@@ -24,7 +24,7 @@ optional = true
 """
 )
 
-ANOTHER = "its id, kit, is that of another unit, which a pod may still hold"
+ANOTHER = "its id, kit, belongs to another unit, which a pod may still hold"
 
 
 def kit(serial: str | None, other: str | None) -> tuple[UdevDevice, UdevDevice]:

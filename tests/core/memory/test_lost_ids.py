@@ -76,7 +76,7 @@ def test_an_id_that_edited_rules_give_to_another_node_leads_nowhere_while_a_pod_
     node, usb = Node(), a_usb_device(serial="SAME")
     tty = a_usb_node(usb, "tty", "ttyUSB1", number="c 188:1")
     answer = begun(node, X, "x_SAME", {link: usb.device_node or ""})
-    expected = {"x_SAME": "nothing but its id is known"}
+    expected = {"x_SAME": "only its id is known"}
     assert node.look(rule("x"), usb, tty, answer=answer) == expected
     assert node.inventory.links() == {"x_SAME": None}
     assert node.inventory.held_links == {"held+x_SAME": usb.device_node}
@@ -92,7 +92,7 @@ def test_a_group_whose_links_would_lead_to_its_other_nodes_leads_nowhere() -> No
     led = {link: path for link, path in node.inventory.links().items() if path is not None}
     assert len({*led.values()}) > 2
     exchanged = dict(zip(led, reversed(led.values()), strict=True))
-    for links, health in ((led, "Healthy"), (exchanged, "nothing but its id is known")):
+    for links, health in ((led, "Healthy"), (exchanged, "only its id is known")):
         answer = begun(node, X, id_, links)
         assert node.look(rule("x", 'group_by = "usb_device"'), *modem, answer=answer) == {id_: health}
 
@@ -102,7 +102,7 @@ def test_nor_does_a_device_that_another_unknown_id_has() -> None:
     tty = a_usb_node(usb, "tty", "ttyUSB1", number="c 188:1")
     answer = begun(node, X, "x_SAME", {"held+x_SAME": "/dev/missing", "held+y_SAME": "/dev/ttyUSB1"})
     answer = replace(answer, earlier=answer.earlier | {(Y, "y_SAME")})
-    assert node.look(rule("x"), usb, tty, answer=answer) == {"x_SAME": "nothing but its id is known"}
+    assert node.look(rule("x"), usb, tty, answer=answer) == {"x_SAME": "only its id is known"}
 
 
 def test_where_links_led_is_not_forgotten_with_a_step_that_failed() -> None:

@@ -17,7 +17,7 @@ from tests.scenes.rules import MODEM, MODEM_RULE
 
 AT, QMI = "modem_EC25-17@if02", "modem_EC25-17@if04-cdc-wdm"
 ID = "modem_EC25-17"
-LOST = {ID: "nothing but its id is known"}
+LOST = {ID: "only its id is known"}
 BOTH = Named(MODEM, frozenset({ID}), links=(AT, QMI))
 
 KIT = rule("kit", 'group_by = "all"') + "".join(

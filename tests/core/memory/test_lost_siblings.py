@@ -27,7 +27,7 @@ def begun(node: Node, *held: str) -> Answer:
 
 
 def untold(id_: str) -> str:
-    return f"nothing tells it from another one, which a pod may still hold as {id_}"
+    return f"it cannot be told apart from a device that a pod may still hold as {id_}"
 
 
 @pytest.mark.parametrize("held", [[FIRST], [SECOND], [FIRST, SECOND]])
@@ -38,7 +38,7 @@ def test_no_sibling_is_offered_before_the_pod_is_gone_that_has_one_of_them(
     node = Node()
     told = node.look(RULES, *a_card(*numbers), answer=begun(node, *held))
     for _ in range(2):
-        assert told == dict.fromkeys(held, "nothing but its id is known")
+        assert told == dict.fromkeys(held, "only its id is known")
         assert {refusal.reason for refusal in node.inventory.refusals} == {untold(held[0])}
         told = node.look(RULES, *a_card(*numbers))
     told = node.look(RULES, *a_card(*numbers), answer=node.nobody_holds_anything())
@@ -74,7 +74,7 @@ def test_the_one_that_is_left_is_not_what_the_pod_holds_if_there_were_several() 
     node = Node()
     node.look(RULES, *a_card(0, 1), answer=begun(node, FIRST))
     for numbers in ((1,), (), (0,), (0, 1)):
-        assert node.look(RULES, *a_card(*numbers)) == {FIRST: "nothing but its id is known"}
+        assert node.look(RULES, *a_card(*numbers)) == {FIRST: "only its id is known"}
         node.memory = saved.load(saved.dump(node.memory))
 
 
@@ -83,7 +83,7 @@ def test_the_only_one_is_what_a_pod_holds_unless_pods_hold_several() -> None:
     assert node.look(RULES, *a_card(1), answer=begun(node, FIRST)) == {FIRST: "Healthy"}
     node = Node()
     told = node.look(RULES, *a_card(1), answer=begun(node, FIRST, SECOND))
-    assert told == dict.fromkeys((FIRST, SECOND), "nothing but its id is known")
+    assert told == dict.fromkeys((FIRST, SECOND), "only its id is known")
 
 
 def grouped(node: Node, *links: str) -> Answer:
@@ -94,12 +94,12 @@ def grouped(node: Node, *links: str) -> Answer:
 
 @pytest.mark.parametrize("links", [("if00@2",), ("if00", "if00@2"), ("if00", "if00@10"), ("@2",)])
 def test_the_only_one_is_not_what_a_pod_holds_whose_links_tell_of_several(links: tuple[str, ...]) -> None:
-    """One of them left before the daemon started, and nothing tells which."""
+    """One of them left before the daemon started, and nothing shows which."""
     rules = rule("x", 'unplug_grace = "1s"', 'group_by = "usb_device"')
     node = Node()
     told = node.look(rules, *a_card(1), answer=grouped(node, *links))
     for numbers in ((0, 1), (0,), ()):
-        assert told == {FIRST: "nothing but its id is known"}
+        assert told == {FIRST: "only its id is known"}
         assert {*node.inventory.links().values()} == {None}
         told = node.look(rules, *a_card(*numbers))
     node.look(rules, *a_card(0, 1), answer=node.nobody_holds_anything())
@@ -123,11 +123,11 @@ def test_that_there_were_several_may_be_told_later() -> None:
     listed = Answer(frozenset({("example.com/x", FIRST)}), node.now, complete=False, checkpointed=None)
     node.look(rules, answer=listed)
     node.look(rules, answer=grouped(node, "if00", "if00@2"))
-    assert node.look(rules, *a_card(1)) == {FIRST: "nothing but its id is known"}
+    assert node.look(rules, *a_card(1)) == {FIRST: "only its id is known"}
 
 
 def test_a_sibling_that_is_remembered_stays_with_its_pod() -> None:
     node = Node()
     node.look(RULES, *a_card(0))
     told = node.look(RULES, *a_card(0, 1), answer=begun(node, SECOND))
-    assert told == {FIRST: "Healthy", SECOND: "nothing but its id is known"}
+    assert told == {FIRST: "Healthy", SECOND: "only its id is known"}

@@ -155,7 +155,7 @@ def test_after_a_restart_the_grace_begins_anew() -> None:
 def test_what_a_pod_holds_is_listed_although_nothing_is_remembered_of_it() -> None:
     """It was unplugged before what Allocate gave could be saved."""
     inventory, memory = remember(UNPLUGGED, Memory(), 5.0, Answer(HELD, 5.0, complete=True))
-    assert states(inventory) == {"ftdi_A5": "nothing but its id is known"}
+    assert states(inventory) == {"ftdi_A5": "only its id is known"}
     assert inventory.links() == {"ftdi_A5": None}
     inventory, memory = remember(PLUGGED, memory, 6.0)
     assert inventory == PLUGGED

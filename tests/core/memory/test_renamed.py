@@ -130,7 +130,9 @@ def test_of_siblings_of_which_one_has_left_meanwhile_none_gets_the_id_of_another
     node = upgraded({id_: [id_] for id_ in ids})
     told = node.look(EACH, *PORTS[1:])
     assert set(node.inventory.links().values()) == {None}
-    assert set(told.values()) == {"what is plugged in now may not be what a pod got; delete that pod"}
+    assert set(told.values()) == {
+        "the device plugged in now may not be the one that a pod got; delete that pod"
+    }
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -10,7 +10,7 @@ from genericdp.core.memory.renewal import HELD_LINK_LIMIT
 from tests.scenes.builders import a_device, a_usb_device, a_usb_interface, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
-ANOTHER = "its id, {}, is that of another unit, which a pod may still hold"
+ANOTHER = "its id, {}, belongs to another unit, which a pod may still hold"
 
 
 def refusals(node: Node) -> dict[str, str]:
@@ -151,7 +151,7 @@ def test_a_group_does_not_get_back_a_node_that_another_pod_has_got_meanwhile() -
     node.look(B_APART, one, moved)
     node.allocate("other_B")
     told = node.look(PAIR, one, moved)
-    assert told[pair] == "what is plugged in now may not be what a pod got; delete that pod"
+    assert told[pair] == "the device plugged in now may not be the one that a pod got; delete that pod"
     assert set(refusals(node).values()) == {ANOTHER.format(pair)}
     assert set(node.inventory.links().values()) == {None}
     node.look(B_APART, one, moved)

@@ -11,8 +11,8 @@ from tests.core.memory.test_renewal import ANY, FIRST, SECOND, SERIAL_CARD
 from tests.scenes.builders import a_usb_node
 from tests.scenes.edits import Node, rule
 
-IN_DOUBT = "what is plugged in now may not be what a pod got; delete that pod"
-NOT_TOLD = "it cannot be told from another one, which a pod may still hold"
+IN_DOUBT = "the device plugged in now may not be the one that a pod got; delete that pod"
+NOT_TOLD = "it cannot be told apart from a device that a pod may still hold"
 
 THIRD = a_usb_node(SERIAL_CARD, "tty", "ttyACM2", number="c 166:2", properties={"N": "2"})
 

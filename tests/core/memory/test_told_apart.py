@@ -83,7 +83,7 @@ def test_whichever_is_there_waits_for_the_pod_and_the_old_id_leads_nowhere(
         (new,) = told.keys() - {OLD}
         assert told == {
             new: f"a pod may still hold it as {OLD}",
-            OLD: f"this release tells such devices apart; its id may be {new} now",
+            OLD: f"this release tells such devices apart; its id may now be {new}",
         }
         assert node.inventory.links() == {OLD: None, new: None}
         with pytest.raises(RefusedError):
@@ -140,7 +140,7 @@ def test_an_id_of_properties_stays_the_devices_own() -> None:
 
 
 BY_MODEL = rule("x", 'identity = ["HID_ID"]', match='{ SUBSYSTEM = "hidraw" }')
-AMBIGUOUS = "what is plugged in now may not be what a pod got; delete that pod"
+AMBIGUOUS = "the device plugged in now may not be the one that a pod got; delete that pod"
 
 
 def after_siblings(one: UdevDevice, *held: int, siblings: int = 2) -> tuple[Node, list[str]]:
@@ -185,7 +185,7 @@ def test_an_id_of_a_property_that_two_units_have_means_neither_until_the_pod_has
     assert {each: told[each] for each in waits} == waits
     assert node.inventory.links() == {id_: None, new: None, **dict.fromkeys(absent)}
     (refusal,) = node.inventory.refusals
-    assert refusal.reason == f"its id, {id_}, may be that of another unit, which a pod may still hold"
+    assert refusal.reason == f"its id, {id_}, may belong to another unit, which a pod may still hold"
     for candidate in (id_, new):
         with pytest.raises(RefusedError):
             node.allocate(candidate)
@@ -203,7 +203,7 @@ def test_it_means_neither_when_two_pods_hold_what_were_siblings(kind: str) -> No
     assert told[id_] == AMBIGUOUS
     assert (
         told[second]
-        == f"this release tells such devices apart; its id may be {' or '.join(sorted((id_, new)))} now"
+        == f"this release tells such devices apart; its id may now be {' or '.join(sorted((id_, new)))}"
     )
     assert told[new].startswith("a pod may still hold it as ")
 

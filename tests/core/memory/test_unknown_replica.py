@@ -34,7 +34,7 @@ def test_ids_of_another_plugin_take_no_more_room_than_one_id_each() -> None:
         told = node.look(rules, stick, answer=each)
         assert len(told) == 10_020
         assert told["x_A.9999"] == "Healthy"
-        assert told["old_7"] == "nothing but its id is known"
+        assert told["old_7"] == "only its id is known"
         assert node.inventory.refusals == ()
     assert node.inventory.links()["old_7"] is None
     assert "old_7" not in node.look(rules, stick, answer=node.nobody_holds_anything())

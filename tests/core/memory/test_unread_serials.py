@@ -14,12 +14,10 @@ from tests.scenes.edits import Node, rule
 
 ID = "ftdi_A5"
 UNREAD = (
-    f"it may be {ID}, which a pod may still hold, without its serial number, which could not be read; "
-    "unplug it and plug it in again, or at another port if it has none"
+    f"its serial number could not be read, so it may be {ID}, which a pod may still hold; unplug it and "
+    "plug it in again, at another port if it has no serial number"
 )
-MAY_BE = (
-    "it is unplugged, or it is {}, whose serial number could not be read: unplug that and plug it in again"
-)
+MAY_BE = "it is unplugged, or it is {}, whose serial number could not be read: unplug it and plug it in again"
 
 RULES = {
     "serial": rule(),
@@ -81,7 +79,7 @@ def test_it_waits_at_the_port_of_the_unit_of_a_pod_and_returns_with_its_serial_n
     told = node.look(rules, *at("1", 1, None))
     if rules != RULES["shared"]:
         assert healthy(told) == set()
-        assert "could not be read; unplug it" in refusals(node)["/dev/ttyUSB1"]
+        assert "its serial number could not be read, so" in refusals(node)["/dev/ttyUSB1"]
         assert told[id_] == MAY_BE.format("/dev/ttyUSB1")
         restart(node)
         assert node.look(rules, *at("1", 1, None)) == told
@@ -162,9 +160,7 @@ def test_a_unit_held_by_its_port_is_not_offered_under_its_serial_number(rules: s
     told = node.look(rules, *at("1", 1, "A5"))
     if rules != RULES["shared"]:
         assert healthy(told) == set()
-        told_as = (
-            f"it may be what a pod may still hold as {id_}, because its serial number could not be read then"
-        )
+        told_as = f"it may be {id_}, which a pod may still hold and whose serial number could not be read"
         assert refusals(node)["/dev/ttyUSB1"] == f"{told_as}; it is offered when that pod is deleted"
         can_be_read = "whose serial number can be read now: delete the pod that holds it"
         assert told[id_] == f"it is unplugged, or it is /dev/ttyUSB1, {can_be_read}"
@@ -179,7 +175,7 @@ def test_the_pod_of_a_serial_number_has_its_unit_though_another_one_held_the_por
     assert healthy(node.look(rule(), *at("1", 1, "A5"))) == {ID}
     told = node.look(rule(), *at("1", 1, None))
     assert healthy(told) == set()
-    assert told[by_port] == "what is plugged in now may not be what a pod got; delete that pod"
+    assert told[by_port] == "the device plugged in now may not be the one that a pod got; delete that pod"
     assert refusals(node) == {"/dev/ttyUSB1": UNREAD}
 
 

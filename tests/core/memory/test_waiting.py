@@ -224,7 +224,7 @@ def test_while_something_hangs_that_has_never_been_read_it_may_be_the_unit(keys:
     for path in (f"{BUS}/1-7", f"{BUS}/1-2.7", f"{BUS}/1-7/1-7:1.0/ttyUSB5"):
         assert node.look(rule("ftdi", *keys), twin, unread=[path])[id_] == "it is unplugged"
         (refusal,) = node.inventory.refusals
-        assert refusal.reason == f"its id, {id_}, may be that of another unit, which a pod may still hold"
+        assert refusal.reason == f"its id, {id_}, may belong to another unit, which a pod may still hold"
     assert node.look(rule("ftdi", *keys), twin)[id_] == "Healthy"
 
 
@@ -255,7 +255,7 @@ def test_while_udev_has_not_finished_with_what_may_be_the_unit_its_twin_does_not
     assert told[id_] != "Healthy"
     assert node.inventory.links()[id_] is None
     (refusal,) = node.inventory.refusals
-    assert refusal.reason.endswith("that of another unit, which a pod may still hold")
+    assert refusal.reason.endswith("to another unit, which a pod may still hold")
     told = node.look(rule("ftdi", *keys), twin, again)
     assert node.inventory.links()[id_] == (again.device_node if port == "1" else None)
     assert [why for other, why in told.items() if other != id_] == ["Healthy"] * (len(told) - 1)

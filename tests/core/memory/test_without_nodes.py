@@ -28,8 +28,8 @@ LACKS = f"it is unplugged, or it is {_LACKS}"
 
 
 def why_waiting(id_: str, unit: str) -> str:
-    waits = f"its id, {id_}, may be that of another unit, which a pod may still hold"
-    return f"{waits}; it may be {_LACKS.format(unit)}"
+    waits = f"its id, {id_}, may belong to another unit, which a pod may still hold"
+    return f"{waits}; that unit may be {_LACKS.format(unit)}"
 
 
 HUB = {"TYPE": "9/0/1"}

@@ -370,7 +370,7 @@ def test_a_shelf_that_nothing_tells_from_another_is_suggested_with_a_caution() -
     suggestion = suggest(commands, Present(by_sys_path(commands), DOMAIN))
     assert suggestion.reasons[1:] == (
         (
-            "CAUTION: nothing tells which device it is, so it is not offered until 'identity' names udev "
+            "CAUTION: nothing shows which device it is, so it is not offered until 'identity' names udev "
             "properties that do."
         ),
     )

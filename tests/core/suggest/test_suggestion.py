@@ -139,7 +139,7 @@ shared = true  # goes along with every device and belongs to none
 def test_a_graphics_node_of_a_gpu_of_nvidia_is_suggested_with_a_word_about_the_others() -> None:
     assert (
         "NVIDIA's libraries use other nodes of the GPU, such as /dev/nvidia0. udev does not know them, so "
-        "nothing tells which of them is that of this GPU: 'genericdp suggest /dev/nvidia0', or see "
+        "nothing shows which of them is that of this GPU: 'genericdp suggest /dev/nvidia0', or see "
         "examples/families/nvidia.toml."
     ) in suggested(*a_gpu(driver="nvidia")).reasons
     assert "NVIDIA" not in suggested(*a_gpu()).text

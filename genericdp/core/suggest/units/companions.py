@@ -3,7 +3,7 @@
 The rules of this file:
 
 * Only what drivers themselves require is here, by the driver or the subsystem of the device.
-* NVIDIA's driver has nodes of its own for each GPU. udev does not know them, so nothing tells which of them
+* NVIDIA's driver has nodes of its own for each GPU. udev does not know them, so nothing shows which of them
   belongs to a node that it does know.
 """
 

@@ -229,9 +229,9 @@ class Unread:
             yield from _had_of(id_, now)
 
     def _was_there(self, id_: str, spot: Spot) -> bool:
-        """Whether what was last seen under a held id had this very spot, so that no serial number is in question.
+        """Whether the device last seen under a held id had this very spot.
 
-        `with_waiting` compares the two.
+        Then no serial number is in question, and `with_waiting` compares the two.
         """
         known = self._devices.get(id_)
         return known is not None and spot in known.device.spots

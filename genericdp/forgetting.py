@@ -122,7 +122,7 @@ class Forgetting:
         if found is None:
             return None
         answer = Answer(frozenset(), asked, complete=False, checkpointed=found.ids, earlier=found.given)
-        return replace(answer, named=found.named, led=self._led)
+        return replace(answer, named=found.named, led=self._led, ours=found.ours)
 
     def held(self) -> Held:
         """What pods may hold."""
@@ -237,7 +237,9 @@ class Forgetting:
             earlier = frozenset[tuple[str, str]]() if self._knows_earlier else found.given
             self._knows_earlier |= followed
             self._led = {} if self._knows_earlier else self._led
-            answer = replace(answer, checkpointed=found.ids, named=found.named, earlier=earlier)
+            answer = replace(
+                answer, checkpointed=found.ids, named=found.named, earlier=earlier, ours=found.ours
+            )
         self._tell_saved(found)
         self._tell(answer)
         if self._is_needed() and may_be_of_the_past(self._held(), answer):

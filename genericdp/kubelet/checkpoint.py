@@ -59,11 +59,13 @@ class Checkpoint:
     given       (resource, id) of all resources
     named       what is known of the answers that name CDI devices, or links that do not follow from an id
     names_ours  whether an answer names one of our links or CDI devices, or cannot be read
+    ours        the resources of which an answer names one of our links
     """
 
     given: frozenset[tuple[str, str]] = frozenset()
     named: tuple[Named, ...] = ()
     names_ours: bool = False
+    ours: frozenset[str] = frozenset()
 
     @property
     def ids(self) -> frozenset[str]:
@@ -75,12 +77,15 @@ async def read(directory: str, link_dir: str) -> Checkpoint:
     path = os.path.join(directory, NAME)
     given: set[tuple[str, str]] = set()
     named: list[Named] = []
+    ours: set[str] = set()
     names_ours = False
 
     def take(entry: Any) -> None:
         nonlocal names_ours
         given.update((_text(entry["ResourceName"]), _text(id_)) for id_ in _ids(entry["DeviceIDs"]))
         names_ours = names_ours or _names_ours(entry, link_dir)
+        if entry["ResourceName"] not in ours and _names_links(entry, link_dir):
+            ours.add(_text(entry["ResourceName"]))
         named.extend(_named(entry, link_dir))
 
     try:
@@ -92,7 +97,7 @@ async def read(directory: str, link_dir: str) -> Checkpoint:
         raise GenericdpError(f"cannot read '{path}': {why}", hint=what_is_short(error) or _HINT) from error
     except _UNREADABLE as error:
         raise GenericdpError(f"cannot read '{path}': it has another format", hint=_HINT) from error
-    return Checkpoint(frozenset(given), tuple(named), names_ours)
+    return Checkpoint(frozenset(given), tuple(named), names_ours, frozenset(ours))
 
 
 async def answers_in(directory: str, resources: Collection[str]) -> Answers:
@@ -135,6 +140,13 @@ def _names_ours(entry: Any, link_dir: str) -> bool:
         return f"{link_dir}/".encode() in answer or f"{kind}=".encode() in answer
     except _UNREADABLE:
         return True
+
+
+def _names_links(entry: Any, link_dir: str) -> bool:
+    try:
+        return f"{link_dir}/".encode() in _answer(entry)
+    except _UNREADABLE:
+        return False
 
 
 def _named(entry: Any, link_dir: str) -> Iterator[Named]:

@@ -250,6 +250,7 @@ async def test_the_names_in_an_answer_by_cdi_are_read_with_the_ids_of_its_contai
         ),
         (Named("example.com/tty", frozenset({"a1", "a2"}), names),),
         names_ours=True,
+        ours=frozenset({"example.com/bus", "example.com/own"}),
     )
 
 
@@ -263,6 +264,27 @@ async def test_the_links_in_an_answer_are_read_with_the_ids_of_its_container(dir
     found = await read(str(directory), LINKS)
     assert found.named == (Named("example.com/a", frozenset({"a"}), links=links),)
     assert found.given == {("example.com/a", "a"), ("example.com/a", "b")}
+    assert found.ours == {"example.com/a"}
+
+
+async def test_a_resource_is_ours_if_an_answer_names_our_links(directory: Path) -> None:
+    lone = api.DeviceSpec(container_path="/dev/a", host_path=f"{LINKS}/a")
+    like_ours = api.DeviceSpec(container_path="/dev/b", host_path=f"{LINKS}s/b")
+    answers = {
+        name: api.ContainerAllocateResponse(devices=[spec])
+        for name, spec in (("example.com/a", lone), ("example.com/b", like_ours))
+    }
+    entries = [
+        simulated.PodDevices("uid", "main", name, {-1: (name,)}, answer) for name, answer in answers.items()
+    ]
+    broken = dict.fromkeys(["PodUID", "ContainerName", "ResourceName", "AllocResp"], "?")
+    simulated.write(directory, simulated.render(entries, {}))
+    document = json.loads((directory / NAME).read_text())
+    document["Data"]["PodDeviceEntries"].append({**broken, "DeviceIDs": ["c"]})
+    (directory / NAME).write_text(json.dumps(document))
+    found = await read(str(directory), LINKS)
+    assert found.ours == {"example.com/a"}
+    assert found.names_ours
 
 
 async def test_the_one_link_of_a_device_that_is_not_grouped_need_not_be_read(directory: Path) -> None:

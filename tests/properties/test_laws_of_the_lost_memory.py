@@ -185,7 +185,8 @@ def from_checkpoint(pods: Collection[GivenPod], now: float) -> Answer:
     ids = frozenset((pod.resource, pod.id_) for pod in pods)
     held = frozenset(id_ for _, id_ in ids)
     named = tuple(Named(pod.resource, frozenset({pod.id_}), links=pod.links) for pod in pods)
-    return Answer(frozenset(), now, complete=False, checkpointed=held, earlier=ids, named=named)
+    ours = frozenset(pod.resource for pod in pods if pod.links)
+    return Answer(frozenset(), now, complete=False, checkpointed=held, earlier=ids, named=named, ours=ours)
 
 
 def left_links(inventory: Inventory) -> dict[str, str]:
@@ -245,6 +246,10 @@ edits = st.tuples(st.just("edit"), st.sampled_from(sorted(CARD_RULES)))
 
 
 @example("all of the card", [("change", frozenset([2])), ("admit", 0), ("edit", "shared"), ("lose",)])
+@example(
+    "all of the card",
+    [("change", frozenset([0])), ("admit", 0), ("edit", "renamed"), ("change", frozenset([0])), ("lose",)],
+)
 @given(st.sampled_from(sorted(CARD_RULES)), st.lists(st.one_of(plugging, pods, edits, lose), max_size=20))
 def test_nor_do_they_after_an_edit_of_the_rules(rules: str, history: list[tuple[str, ...]]) -> None:
     check_card(rules, history)
@@ -288,6 +293,7 @@ losses = st.tuples(
 
 
 @pytest.mark.parametrize("rules", sorted(OF_GROUPS))
+@example([("plug", "C", "1", 0), ("admit", 0), ("bind", "C", 0), ("lose",), ("plug", "A", "2", 1)])
 @given(history=losses)
 def test_a_pod_has_all_its_links_and_they_lead_to_what_it_got_though_the_memory_is_lost(
     rules: str, history: list[tuple[str, ...]]
@@ -334,6 +340,12 @@ class EditedNode(LostNode):
 
 @pytest.mark.parametrize("rules", sorted(NODE_RULES))
 @example([("plug", "A", "1", 0), ("admit", 0), ("lose_with", "shared"), ("admit", 0)])
+@example(
+    [
+        *[("plug", "A", "1", 0), ("plug", "B", "2", 1), ("admit", 0)],
+        *[("lose_with", "a kit"), ("lose_with", "all but one serial number")],
+    ]
+)
 @given(history=losses_after_edits)
 def test_no_two_pods_have_one_device_node_though_the_memory_is_lost_after_an_edit(
     rules: str, history: list[tuple[str, ...]]

@@ -222,7 +222,9 @@ def held_links(held: Iterable[str], devices: Mapping[str, Remembered], plugged: 
 def _hidden(known: Remembered) -> Iterator[Spot]:
     """Where a pod may have device nodes to which no link of its device leads."""
     device = known.device
-    mine = (*device.spots, *device.also) if known.absent_since is not None else ()
+    # Without its spots, `also` is where a device of this id may be. Where links led is certain.
+    is_certain = bool(device.spots or not known.earlier)
+    mine = (*device.spots, *device.also) if known.absent_since is not None and is_certain else ()
     # The link that led there is of no use here.
     return (spot._replace(serial="") if is_of_node(spot) else spot for spot in (*mine, *known.earlier))
 

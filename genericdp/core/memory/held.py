@@ -89,6 +89,7 @@ class Answer:
     earlier       (resource, id) of what is in the checkpoint and may have been given before this daemon
                   serves
     led           where links led before this daemon serves: link -> path of the device node
+    ours          the resources of answers in the checkpoint that name links of ours
     """
 
     ids: frozenset[tuple[str, str]]
@@ -99,14 +100,16 @@ class Answer:
     named: tuple[Named, ...] = ()
     earlier: frozenset[tuple[str, str]] = frozenset()
     led: Mapping[str, str] = field(default_factory=dict)
+    ours: frozenset[str] = frozenset()
 
 
 def joined(before: Answer | None, answer: Answer | None) -> Answer | None:
     """What two answers say together, if the step that took the first one has failed. Nobody asks again."""
     if before is None or answer is None:
         return answer or before
-    earlier = answer.earlier | before.earlier
-    return replace(answer, first=answer.first or before.first, earlier=earlier, led=answer.led or before.led)
+    first, led = answer.first or before.first, answer.led or before.led
+    earlier, ours = answer.earlier | before.earlier, answer.ours | before.ours
+    return replace(answer, first=first, earlier=earlier, led=led, ours=ours)
 
 
 def is_being_admitted(holding: Holding, now: float) -> bool:
@@ -145,10 +148,10 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
         if id_ in listed or not _is_released(id_, is_listed, holding, answer)
     }
     new = (each for each in answer.ids if each[1] not in kept)
-    with_links = frozenset(map(device_of, answer.led))
-    after = _with(kept, _of_ours(new, offers, devices, with_links), offers, devices, listed=True)
+    resources, with_links = {*offers, *answer.ours}, frozenset(map(device_of, answer.led))
+    after = _with(kept, _of_ours(new, resources, devices, with_links), offers, devices, listed=True)
     earlier = (each for each in answer.earlier if each[1] not in held)
-    after = _with(after, _of_ours(earlier, offers, devices, with_links), offers, devices, listed=False)
+    after = _with(after, _of_ours(earlier, resources, devices, with_links), offers, devices, listed=False)
     return held if after == held else after
 
 
@@ -174,7 +177,8 @@ def new_ids(
 ) -> frozenset[str]:
     """The devices of these resources that pods hold as this answer says, and nothing else has said."""
     named = ((name, id_) for name, id_ in (*answer.ids, *answer.earlier) if id_ not in held)
-    ours = _of_ours(named, resources, devices, frozenset(map(device_of, answer.led)))
+    with_links = frozenset(map(device_of, answer.led))
+    ours = _of_ours(named, {*resources, *answer.ours}, devices, with_links)
     return frozenset(_unoffered(name, id_, devices, listed=True).device for name, id_ in ours)
 
 

@@ -176,14 +176,18 @@ class Units:
         self._plugged = plugged
         self._without: dict[tuple[Spot, str], list[tuple[str, UdevDevice]]] = {}
 
-    def why_open(self, known: Remembered, now: Device, resource: Resource) -> str | None:
+    def why_open(self, known: Remembered | None, now: Device, resource: Resource) -> str | None:
         """Why a device may be neither where it was nor where something seems to be it; None if it is.
 
-        now  what the resource offers under its id
+        known  what is remembered of it; without its spots, it may have been at any port
+        now    what the resource offers under its id
         """
-        if known.device is now:
+        if known is not None and known.device is now:
             return None
-        moves = [*_moves(known, now, resource)]
+        if known is not None and known.device.spots:
+            moves = [*_moves(known, now, resource)]
+        else:
+            moves = [(spot, spot) for spot in now.spots if spot.serial]
         for before, spot in moves:
             if unit := self._may_be(before, spot, resource):
                 self.lacking[now.id] = _WHY_LACKING.format(unit)

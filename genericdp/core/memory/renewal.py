@@ -69,7 +69,8 @@ class Renewal:
         if device.across and (why := remembered.why_beside(device, self._devices.get(device.id), self._held)):
             return why
         known = self._held.get(device.id)
-        open_ = self.units.why_open(known, device, self._offers[resource].resource) if known else None
+        is_held, rule = device.id in self._is_shared, self._offers[resource].resource
+        open_ = self.units.why_open(known, device, rule) if is_held else None
         if open_ is not None or device.id in self.ambiguous:
             return f"its id, {device.id}, may belong to another unit, which a pod may still hold{open_ or ''}"
         return ""

@@ -7,6 +7,8 @@ import pytest
 from genericdp.core.memory import saved
 from genericdp.core.memory.held import Answer, joined
 from genericdp.core.memory.memory import Memory, resumed
+from genericdp.core.rules.resource import UNPLUG_GRACE_S
+from tests.core.memory.test_without_nodes import a_unit, by_all, why_waiting, without_node
 from tests.scenes.builders import a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
@@ -64,6 +66,21 @@ def test_nothing_waits_for_an_id_whose_links_lead_to_no_device_node(led: dict[st
     assert found == {"y_A50285BI": "Healthy"}
 
 
+def test_the_links_of_a_resource_that_no_rule_names_stay_dead_until_no_pod_holds_it() -> None:
+    """As after a boot: no link leads anywhere, and CRI-O would start the pod without a missing one."""
+    node = Node()
+    answer = begun(node, X, "x_A50285BI", {})
+    for ours, kept in ((frozenset[str](), ()), (frozenset({X}), ("x_A50285BI",))):
+        node.look(rule("y"), TTY, answer=replace(answer, ours=ours))
+        assert node.inventory.orphaned_links == kept
+    node.memory = saved.load(saved.dump(node.memory))
+    node.look(rule("y"), TTY)
+    assert node.inventory.orphaned_links == ("x_A50285BI",)
+    node.now += UNPLUG_GRACE_S
+    node.look(rule("y"), TTY, answer=node.nobody_holds_anything())
+    assert not node.inventory.orphaned_links
+
+
 def test_an_id_that_still_means_what_its_link_led_to_stays_healthy() -> None:
     node = Node()
     answer = begun(node, Y, "y_A50285BI", {"y_A50285BI": "/dev/ttyUSB0"})
@@ -105,8 +122,19 @@ def test_nor_does_a_device_that_another_unknown_id_has() -> None:
     assert node.look(rule("x"), usb, tty, answer=answer) == {"x_SAME": "only its id is known"}
 
 
+@by_all
+def test_a_twin_does_not_get_the_id_while_the_unit_of_a_pod_may_lack_its_node(rules: str) -> None:
+    """Only the id is known, and a unit without its node may have been what it meant."""
+    node, twin = Node(), a_unit("2", 1)
+    (id_, *_) = node.look(rules, *a_unit("1", 0))
+    name = next(iter(node.inventory.offers))
+    node.look(rules, without_node("1"), *twin, answer=begun(node, name, id_, {}))
+    assert {*node.inventory.links().values()} == {None}
+    assert [each.reason for each in node.inventory.refusals] == [why_waiting(id_.partition(".")[0], "1-1")]
+    node.look(rules, *twin)
+    assert "/dev/ttyUSB1" in node.inventory.links().values()
+
+
 def test_where_links_led_is_not_forgotten_with_a_step_that_failed() -> None:
-    first = Answer(frozenset(), 0.0, complete=False, led={"a": "/dev/ttyUSB0"})
-    then = joined(first, replace(first, led={}))
-    assert then is not None
-    assert then.led == first.led
+    first = Answer(frozenset(), 0.0, complete=False, led={"a": "/dev/ttyUSB0"}, ours=frozenset({X}))
+    assert joined(first, replace(first, led={}, ours=frozenset())) == first

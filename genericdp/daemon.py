@@ -245,9 +245,9 @@ class Daemon:
             self._devices.apply(Uevent("change", sys_path, "", "udev"))
         self.step()
 
-    async def _reset_usb(self, numbers: tuple[int, int], ids: Collection[str]) -> None:
-        """Reset a USB device and read every device again, before the uevents of the reset are read."""
-        if await self._resets.ask(numbers, ids, self, self._devices, self._forgetting.ask_now):
+    async def _reset_usb(self, units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
+        """Reset USB devices and read every device again, before the uevents of the reset are read."""
+        if await self._resets.ask(units, ids, self, self._devices, self._forgetting.ask_now):
             self._hear(Resync(RescanCause.USB_RESET))
             self._follow_hints()
 

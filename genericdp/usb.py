@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from genericdp import log
-from genericdp.core.comeback.reset import other_holder
+from genericdp.core.comeback.reset import other_holder, with_hubs
 from genericdp.core.device import UdevDevice
 from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.inventory import Inventory
@@ -74,16 +74,33 @@ class Resets:
 
     async def ask(
         self,
+        units: Collection[tuple[int, int]],
+        ids: Collection[str],
+        node: Node,
+        devices: Devices,
+        ask_kubelet: Callable[[], Awaitable[None]],
+    ) -> bool:
+        """Reset the devices of the container that has these ids, each once, perhaps with a hub above it.
+
+        Returns whether one was reset. Raises GenericdpError.
+        """
+        done: set[tuple[int, int]] = set()
+        for numbers, hubs in with_hubs(units, devices.devices).items():
+            if done.isdisjoint(hubs) and await self._ask(numbers, ids, node, devices, ask_kubelet):
+                done.add(numbers)
+        return bool(done)
+
+    async def _ask(
+        self,
         numbers: tuple[int, int],
         ids: Collection[str],
         node: Node,
         devices: Devices,
         ask_kubelet: Callable[[], Awaitable[None]],
     ) -> bool:
-        """Reset a device for the container that has these ids, unless another one may have a part of it.
+        """Reset a device, unless another container may have a part of it. Returns whether it was reset.
 
-        Returns whether it was reset. While it is being reset, that is waited for all the same: the nodes of
-        the container go away, too. Raises GenericdpError.
+        While it is being reset, that is waited for all the same: the nodes of the container go away, too.
         """
 
         def holder() -> str:

@@ -14,7 +14,8 @@ The rules of this file:
 * No answer names a link that only tells which node a pod holds (`HELD`), so it goes when it is not wanted.
 * A shortage of descriptors keeps no link from changing: the directory stays open after the first time.
 * Only genericdp can write the directory (`trust`). What the administrator puts there nevertheless never
-  keeps a link from changing, unless it has the name of that link.
+  keeps a link from changing, unless it has the name of that link. In a sticky directory, a link of another
+  user does not count: its owner could change it.
 """
 
 import errno
@@ -152,6 +153,7 @@ class Links:
                 raise
             names = [*wanted, *self._ours.difference(wanted)]
         targets: dict[str, str] = {}
+        is_sticky = bool(os.fstat(directory).st_mode & stat.S_ISVTX)
         for name in names:
             if _NEW_OF_UDEV.fullmatch(name) and not is_abandoned(directory, name):
                 continue
@@ -159,7 +161,8 @@ class Links:
                 self._clear_away(directory, name)
             else:
                 with suppress(OSError):  # it is gone, or not a symlink any more
-                    targets[name] = os.readlink(name, dir_fd=directory)
+                    is_foreign = is_sticky and _is_foreign(name, directory)
+                    targets[name] = "" if is_foreign else os.readlink(name, dir_fd=directory)
         return targets
 
     def _clear_away(self, directory: int, name: str) -> None:
@@ -185,8 +188,15 @@ def led(directory: str) -> dict[str, str]:
         for name in sorted(entry.name for entry in entries):
             target = _target(f"{directory}/{name}")
             if target is not None and _is_ours(target) and not name.startswith("."):
-                found[name] = target
+                with suppress(OSError):
+                    if not _is_foreign(f"{directory}/{name}"):
+                        found[name] = target
     return found
+
+
+def _is_foreign(name: str, directory: int | None = None) -> bool:
+    """Whether somebody else can change a link in a sticky directory: its owner. Raises OSError."""
+    return os.lstat(name, dir_fd=directory).st_uid not in (0, os.geteuid())
 
 
 def _unusable(directory: str, error: OSError) -> GenericdpError:

@@ -34,16 +34,16 @@ from genericdp.kubelet.responses import answer_of, list_of
 from genericdp.kubelet.streams import Streams
 from genericdp.messages import Context
 
-#: Resets the USB device with these numbers (bus, device) for the container that has these ids, unless
-#: another one may have a part of it, and returns when the result is known: the offer no longer lists a
-#: device as present that the reset has removed. Raises GenericdpError.
-UsbReset = Callable[[tuple[int, int], Collection[str]], Awaitable[None]]
+#: Resets the USB devices with these numbers (bus, device) for the container that has these ids, but for
+#: those of which another one may have a part, and returns when the result is known: the offer no longer
+#: lists a device as present that the reset has removed. Raises GenericdpError.
+UsbReset = Callable[[Collection[tuple[int, int]], Collection[str]], Awaitable[None]]
 
 #: How many absent devices a refusal names. Instead of a text of more than 16 KiB, gRPC sends one of its own.
 NAMED_IN_REFUSAL = 10
 
 
-async def no_usb_reset(numbers: tuple[int, int], ids: Collection[str]) -> None:
+async def no_usb_reset(units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
     """For resources without USB devices."""
 
 
@@ -242,8 +242,7 @@ class Plugin:
     async def _reset_all(self, ids: Sequence[str]) -> None:
         """Reset each USB device behind the ids of a container once."""
         known = self.offer.ids
-        for numbers in dict.fromkeys(each for id_ in ids for each in known[id_].usb):
-            await self._usb_reset(numbers, ids)
+        await self._usb_reset(dict.fromkeys(each for id_ in ids for each in known[id_].usb), ids)
 
     def _absent(self, ids: Iterable[str]) -> list[tuple[str, Device | None]]:
         devices = [(id_, self.offer.device(id_)) for id_ in ids]

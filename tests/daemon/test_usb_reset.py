@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -215,3 +216,32 @@ async def test_pods_that_start_at_the_same_time_with_ports_of_one_unit_have_it_n
 
 def starting(scene: Scene) -> int:
     return scene.daemon.plugins.plugins[FTDI].starting
+
+
+@pytest.mark.parametrize("serial", ["DEV", "ZDEV"])
+@pytest.mark.parametrize("keys", ["", 'group_by = "all"\n'], ids=["two ids", "a kit"])
+async def test_what_is_plugged_in_behind_a_hub_of_the_container_is_reset_with_the_hub(
+    short_dir: Path, serial: str, keys: str
+) -> None:
+    """The kernel disconnects it before it resets the hub, so its number is another one afterwards."""
+    hub = a_usb_device("2", vendor="1234", product="0001", serial="HUB", devnum=4)
+
+    def behind(devnum: int) -> list[UdevDevice]:
+        unit = a_usb_device("2.1", vendor="1234", product="0002", serial=serial, devnum=devnum)
+        return [replace(unit, parent=hub)]
+
+    resetting = Resetting(lambda n: behind(5 + n))
+
+    def reset(udev: FakeUdev, busnum: int, devnum: int) -> None:
+        assert devnum == 4
+        resetting(udev, busnum, devnum)
+
+    match = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "usb", usb = { vendor = "1234" } }\n'
+    async with a_scene(short_dir, hub, *behind(5), rules=match + keys + WITH_RESET, usb_reset=reset) as scene:
+        count = 1 if keys else 2
+        await scene.until_allocatable(count)
+        pod = await scene.admit(count)
+        assert pod.container("main").state is ContainerState.RUNNING
+        await scene.kubelet.restart_container(pod, "main")
+        assert pod.container("main").state is ContainerState.RUNNING
+    assert resetting.resets == [(1, 4), (1, 4)]

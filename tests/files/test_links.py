@@ -474,3 +474,20 @@ def test_without_a_descriptor_a_directory_that_is_another_one_is_not_used(
         links.apply({"ftdi_A": None})
     assert links_in(directory) == {}
     links.close()
+
+
+def test_in_a_sticky_directory_the_link_of_another_user_is_replaced_and_says_nothing(short_dir: Path) -> None:
+    directory = short_dir / "links"
+    directory.mkdir()
+    directory.chmod(0o1777)
+    short_dir.chmod(0o755)
+    with as_stranger():
+        for name in ("ftdi_A", "held+ftdi_B", "ftdi_C"):
+            (directory / name).symlink_to("/dev/null")
+    assert led(str(directory)) == {}
+    links = Links(str(directory))
+    assert links.apply({"ftdi_A": "/dev/null"}) == {}
+    assert (directory / "ftdi_A").lstat().st_uid == os.geteuid()
+    assert links_in(directory) == dict.fromkeys(("ftdi_A", "ftdi_C", "held+ftdi_B"), "/dev/null")
+    assert led(str(directory)) == {"ftdi_A": "/dev/null"}
+    links.close()

@@ -47,8 +47,8 @@ async def served(plugin: Plugin, directory: Path) -> AsyncIterator[api.DevicePlu
         yield api.DevicePluginStub(channel)
 
 
-async def no_reset(numbers: tuple[int, int], ids: Collection[str]) -> None:
-    raise AssertionError(f"nobody asked for a reset of {numbers} for {ids}")
+async def no_reset(units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
+    raise AssertionError(f"nobody asked for a reset of {units} for {ids}")
 
 
 def a_plugin(
@@ -325,24 +325,24 @@ async def test_a_refusal_repeats_no_unknown_id_as_it_came(short_dir: Path) -> No
 async def test_prestart_resets_each_usb_device_once(short_dir: Path) -> None:
     resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
     devices = [replace(a_ftdi(f"ftdi_{n}"), usb=((1, 4),)) for n in range(2)]
-    resets: list[tuple[tuple[int, int], list[str]]] = []
+    resets: list[tuple[list[tuple[int, int]], list[str]]] = []
 
-    async def reset(numbers: tuple[int, int], ids: Collection[str]) -> None:
-        resets.append((numbers, [*ids]))
+    async def reset(units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
+        resets.append(([*units], [*ids]))
 
     plugin = a_plugin(an_offer(*devices, resource=resource), usb_reset=reset)
     async with served(plugin, short_dir) as stub:
         await stub.PreStartContainer(api.PreStartContainerRequest(devices_ids=["ftdi_0", "ftdi_1"]))
-    assert resets == [((1, 4), ["ftdi_0", "ftdi_1"])]
+    assert resets == [([(1, 4)], ["ftdi_0", "ftdi_1"])]
 
 
 @pytest.mark.parametrize(("hint", "ending"), [("allow it", "; allow it"), ("", "")])
 async def test_a_reset_that_fails_refuses_the_start_with_what_to_do(
     short_dir: Path, hint: str, ending: str
 ) -> None:
-    async def reset(numbers: tuple[int, int], ids: Collection[str]) -> None:
+    async def reset(units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
         del ids
-        raise GenericdpError("cannot reset {}:{}".format(*numbers), hint=hint)
+        raise GenericdpError("cannot reset {}:{}".format(*next(iter(units))), hint=hint)
 
     resource = a_resource(prestart=PreStart(20.0, usb_reset=True))
     device = replace(a_ftdi(), usb=((1, 4),))

@@ -62,13 +62,13 @@ def newest(containers: Iterable[Container]) -> Mapping[Holder, Container]:
     """The newest container of each name.
 
     PodResources does not tell the UIDs of pods. Of two containers of one name, the newer is the holder: the
-    other is of a pod that was deleted by force, or was never started.
+    other is of a pod that was deleted by force, or was never started. Within a pod, the one that runs is the
+    holder, because the clock may have been set back since the other was created.
     """
-    found: dict[Holder, Container] = {}
-    for each in containers:
-        other = found.get(each.holder)
-        found[each.holder] = each if other is None or other.created <= each.created else other
-    return found
+    of_pods: dict[tuple[Holder, str], Container] = {}
+    for each in sorted(containers, key=lambda each: (each.runs, each.created)):
+        of_pods[each.holder, each.pod] = each
+    return {each.holder: each for each in sorted(of_pods.values(), key=lambda each: each.created)}
 
 
 class Evidence:

@@ -8,6 +8,8 @@ The rules of this file:
   held may be another container's.
 * What a pod has counts under whatever id it got it, also if edited rules no longer offer it. What is not
   plugged in any more is lost already.
+* The reset of a hub resets what is plugged in behind it, too: the kernel disconnects that before
+  (`hub_pre_reset`), and it comes back with other numbers.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -46,6 +48,23 @@ def other_holder(
             if known is not None and _has_any(known, numbers, paths, spots):
                 return id_
     return ""
+
+
+def with_hubs(
+    units: Collection[tuple[int, int]], devices: Mapping[str, UdevDevice]
+) -> Mapping[tuple[int, int], frozenset[tuple[int, int]]]:
+    """USB units -> those of them that each is plugged in behind. A hub comes before what is behind it.
+
+    units    (bus, device) of each
+    devices  all udev devices, by sys path
+    """
+    hubs = {
+        numbers: {above for each in device.ancestors() if (above := usb_numbers(each)) is not None}
+        for device in devices.values()
+        if is_usb(device) and (numbers := usb_numbers(device)) in units
+    }
+    found = {each: frozenset(units).intersection(hubs.get(each, ())) for each in units}
+    return dict(sorted(found.items(), key=lambda each: len(each[1])))
 
 
 def _is_part(device: UdevDevice, numbers: tuple[int, int]) -> bool:

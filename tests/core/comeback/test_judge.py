@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -200,6 +201,13 @@ def test_of_two_pods_of_one_name_the_newer_is_the_holder() -> None:
     older = replace(MAIN, id="0", pod="uid-0", created=4)
     assert judged(UNPLUGGED, [older, MAIN]) == Judgement((MAIN,))
     assert judged(UNPLUGGED, [MAIN, older]) == Judgement((MAIN,))
+
+
+def test_within_a_pod_the_container_that_runs_is_the_holder_though_the_clock_was_set_back() -> None:
+    left_over = replace(MAIN, id="0", runs=False, created=MAIN.created + 10)
+    older = replace(MAIN, id="9", pod="uid-0", created=MAIN.created - 1)
+    for containers in permutations([left_over, MAIN, older]):
+        assert judged(UNPLUGGED, containers) == Judgement((MAIN,))
 
 
 @pytest.mark.parametrize("case", [STICK, UNPLUGGED], ids=["plugged", "unplugged"])

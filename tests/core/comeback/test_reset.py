@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from genericdp.core.comeback.reset import other_holder
+from genericdp.core.comeback.reset import other_holder, with_hubs
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, a_usb_serial, by_sys_path
@@ -64,6 +64,16 @@ def test_what_is_plugged_in_behind_a_hub_counts_for_the_hub() -> None:
     node.look(rule(), hub, behind)
     node.allocate("ftdi_A5")
     assert holder(node, hub, behind, numbers=(1, 3)) == "ftdi_A5"
+
+
+def test_a_hub_comes_before_what_is_plugged_in_behind_it() -> None:
+    hub = a_usb_device("2", vendor="1d6b", product="0002", serial=None, devnum=9)
+    behind = _below(a_usb_device("2.1", serial="A5", devnum=3), hub)
+    apart = a_usb_device("3", serial="B6", devnum=4)
+    units = [(1, 3), (1, 4), (1, 9), (1, 99)]
+    found = with_hubs(units, by_sys_path(behind, apart, hub))
+    assert found == {(1, 3): {(1, 9)}, (1, 4): set(), (1, 9): set(), (1, 99): set()}
+    assert list(found)[-1] == (1, 3)
 
 
 def test_a_radio_takes_what_is_connected_to_it() -> None:

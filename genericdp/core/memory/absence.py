@@ -89,7 +89,9 @@ class Absence:
         """
         if not device.spots:
             spots = (spot for each in self._may_be.get(device.id, ()) for spot in each.spots)
-            new, siblings = self._new_at.get(device.port, ()), self._siblings.get(device.id, ())
+            # Devices without a port are anywhere.
+            new = self._new_at.get(device.port, ()) if device.port else ()
+            siblings = self._siblings.get(device.id, ())
             return tuple(dict.fromkeys((*device.also, *new, *spots, *siblings)))
         if not self._also:
             return device.also

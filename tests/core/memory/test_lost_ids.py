@@ -9,7 +9,7 @@ from genericdp.core.memory.held import Answer, joined
 from genericdp.core.memory.memory import Memory, resumed
 from genericdp.core.rules.resource import UNPLUG_GRACE_S
 from tests.core.memory.test_without_nodes import a_unit, by_all, why_waiting, without_node
-from tests.scenes.builders import a_modem, a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.builders import a_device, a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
 TTY = a_usb_serial(0)
@@ -64,6 +64,23 @@ def test_nothing_waits_for_an_id_whose_links_lead_to_no_device_node(led: dict[st
     node = Node()
     found = node.look(rule("y"), TTY, answer=begun(node, X, "x_A50285BI", led))
     assert found == {"y_A50285BI": "Healthy"}
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_an_id_of_which_nothing_is_known_has_nothing_to_do_with_a_kit(*, is_held: bool) -> None:
+    """A kit has no port, and neither has such an id."""
+    kit = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = "misc" }')
+    null = a_device("/sys/devices/virtual/misc/a", subsystem="misc", node="/dev/a", number="c 10:1")
+    node = Node()
+    answer = begun(node, "example.com/ftdi", "ftdi_GONE", {})
+    if is_held:
+        answer = replace(answer, earlier=answer.earlier | {("example.com/kit", "kit")})
+    node.look(rule("ftdi") + kit, null, answer=answer)
+    for _ in range(2):
+        told = node.look(rule("ftdi") + kit, null)
+        assert told == {"ftdi_GONE": "only its id is known", "kit": "Healthy"}
+        assert not node.inventory.refusals
+        node.memory = saved.load(saved.dump(node.memory))
 
 
 def test_the_links_of_a_resource_that_no_rule_names_stay_dead_until_no_pod_holds_it() -> None:

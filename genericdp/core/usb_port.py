@@ -8,8 +8,8 @@ The rules of this file:
   everything that comes to this socket, until it is forgotten. What is remembered at both stays apart.
 * Two units may be in one socket at once. Then each of them is at its own port.
 * If these are two for a while, and rules match both, the socket is apart: it has two ports until nothing at
-  either is remembered. One that was there alone before keeps the port at which it counted; the other one has
-  the other port. If nothing shows which one that was, the socket is not apart.
+  either is remembered. If a pod has one that was there alone before, that keeps the port at which it counted,
+  and the other one has the other port. Otherwise each stays at its own: pods may have got them by these.
 * A unit that changes its speed or loads its firmware may be seen twice, but only for a moment.
 """
 
@@ -109,6 +109,25 @@ class At:
     apart: Apart = field(default_factory=dict)
 
 
+#: What is at both ports of a socket, by its port for USB 2.
+Two = Mapping[str, tuple[Socket, Socket]]
+
+
+def form_of(both: tuple[Socket, Socket], past: At) -> tuple[str, bool]:
+    """How a socket with two units is apart.
+
+    past  what is remembered with them: at its own port, one that is offered there
+    """
+    return both[0].fast, any(
+        not past.is_known(one.own)
+        and any(
+            _are_two(said, other.unit) and not _are_two(said, one.unit)
+            for said in past.units(one.other(one.own))
+        )
+        for one, other in (both, both[::-1])
+    )
+
+
 def _are_two(one: Said, other: Said) -> bool:
     """Whether two units say that they are two."""
     return any(a and b and a != b for a, b in zip(one, other, strict=True))
@@ -118,12 +137,12 @@ class Sockets:
     """The units that are plugged in where there are sockets of USB 3, and where each of them counts.
 
     apart  the sockets that are remembered as apart
-    two    others that are so if they go on to hold two units, in the same form
+    two    others that are so if they go on to hold two units
     """
 
     def __init__(self) -> None:
         self.apart: Apart = {}
-        self.two: Apart = {}
+        self.two: Two = {}
         self._at: dict[str, Socket] = {}
         self._ports: dict[str, str] = {}
 
@@ -141,21 +160,15 @@ class Sockets:
         self._ports = {path: self._port(socket, past.is_known) for path, socket in self._at.items()}
         return [path for path, port in self._ports.items() if before.get(path, port) != port]
 
-    def _newly_two(self, past: At) -> Apart:
-        found: dict[str, tuple[str, bool]] = {}
+    def _newly_two(self, past: At) -> Two:
+        found: dict[str, tuple[Socket, Socket]] = {}
         for socket in self._at.values():
             other = self._at.get(socket.beside)
             if other is None or socket.slow in past.apart:
                 continue
             are_known = past.is_known(socket.slow) and past.is_known(socket.fast)
-            if not are_known and not _are_two(socket.unit, other.unit):
-                continue
-            _, is_crossed = found.get(socket.slow, (socket.fast, False))
-            was_across = not past.is_known(socket.own) and any(
-                _are_two(said, other.unit) and not _are_two(said, socket.unit)
-                for said in past.units(socket.other(socket.own))
-            )
-            found[socket.slow] = socket.fast, is_crossed or was_across
+            if are_known or _are_two(socket.unit, other.unit):
+                found[socket.slow] = socket, other
         return found
 
     def _port(self, socket: Socket, is_known: Callable[[str], bool]) -> str:

@@ -12,7 +12,7 @@ from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
-from genericdp.core.usb_port import Apart, At, Said
+from genericdp.core.usb_port import Apart, At, Said, Two, form_of
 
 #: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
 SAVE_WITHIN_S = 1.0
@@ -150,20 +150,24 @@ class _Numbers:
         return found
 
 
-def with_apart(memory: Memory, before: Memory, two: Apart, now: float) -> Memory:
+def with_apart(memory: Memory, before: Memory, two: Two, now: float) -> Memory:
     """The memory with the sockets that are apart, and those that may become so.
 
-    Nothing may be looked at until the two units leave, so the time counts that they were there by then.
+    Nothing may be looked at until the two units leave, so the time counts that they were there by then. The
+    form is that of the ids which pods may have got meanwhile, so it says what this memory remembers. Once a
+    socket is apart, its form stays.
     """
     is_known = _Ports(memory)
     lasting = {slow: each for slow, (since, each) in before.two.items() if now - since >= TWO_AFTER_S}
     apart = {
         slow: each
-        for slow, each in {**before.apart, **lasting}.items()
+        for slow, each in {**lasting, **before.apart}.items()
         if is_known(slow) or is_known(each[0])
     }
+    past = At(is_known, is_known.units)
     since = {slow: before.two[slow][0] if slow in before.two else now for slow in two}
-    return replace(memory, apart=apart, two={slow: (since[slow], each) for slow, each in two.items()})
+    forms = {slow: (since[slow], form_of(both, past)) for slow, both in two.items()}
+    return replace(memory, apart=apart, two=forms)
 
 
 def after_allocate(

@@ -21,7 +21,7 @@ from genericdp.core.memory.held import Answer, new_ids, unknown
 from genericdp.core.memory.memory import Memory, with_apart
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.remembered import Remembered, with_siblings
-from genericdp.core.usb_port import Apart
+from genericdp.core.usb_port import Two
 
 
 def take_inventory(
@@ -56,11 +56,11 @@ def take_inventory(
     return complete, replace(after, is_untold=True) if memory.is_untold else after
 
 
-def _matched(two: Apart, built: Inventory) -> Apart:
+def _matched(two: Two, built: Inventory) -> Two:
     """The sockets at both ports of which the rules match something."""
     offers = built.offers.values() if two else ()
     ports = {spot.port for offer in offers for device in offer.devices for spot in device.spots}
-    return {slow: each for slow, each in two.items() if slow in ports and each[0] in ports}
+    return {slow: both for slow, both in two.items() if slow in ports and both[0].fast in ports}
 
 
 def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:

@@ -125,6 +125,39 @@ def test_a_part_that_was_alone_keeps_its_id_beside_another_one_and_after_a_reboo
     assert node.inventory.links()[id_] == parts[first].device_node
 
 
+#: What is there when the devices are looked at next: a part may go, or something else on the node change.
+FIRST_EVENTS = {
+    "nothing": (False, True),
+    "the USB 2 part has left": (True,),
+    "the USB 3 part has left": (False,),
+}
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("then", ["event", "restart", "reboot"])
+@pytest.mark.parametrize("left", FIRST_EVENTS.values(), ids=FIRST_EVENTS)
+@pytest.mark.parametrize("keys", ["", 'identity = "port"'])
+def test_what_pods_got_while_two_parts_were_new_in_a_socket_stays_theirs(
+    keys: str, left: tuple[bool, ...], then: str, times: int
+) -> None:
+    """The one that was there first counted at the port of the other one, but no pod had it."""
+    rules, node, parts = rule("x", keys), Node(), two_parts()
+    node.look(rules, parts[True])
+    node.look(rules, *parts)
+    pods = {path: id_ for id_, path in node.inventory.links().items()}
+    node.allocate(*pods.values())
+    for _ in range(times):
+        node.now += 10 * TWO_AFTER_S
+        node.look(rules, *(parts[fast] for fast in left))
+        assert {path for path in node.inventory.links().values() if path} <= pods.keys()
+    if then != "event":
+        node.memory = saved.load(saved.dump(node.memory, "1"), "1" if then == "restart" else "2")
+        parts = parts if then == "restart" else two_parts(2)
+    for _ in range(2):
+        node.look(rules, *parts)
+    assert {path: id_ for id_, path in node.inventory.links().items()} == pods
+
+
 def test_a_socket_is_one_port_again_when_nothing_in_it_is_remembered() -> None:
     node = Node()
     stay(node, two_parts())

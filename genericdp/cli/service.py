@@ -22,7 +22,6 @@ from genericdp.kubelet.registration import some_still_stop
 from genericdp.service import mounts, threads
 from genericdp.service.dead_mount import until_dead
 from genericdp.systemd import Notify
-from genericdp.udev import bounded
 
 #: How many descriptors are enough for thousands of resources.
 _DESCRIPTORS = 16384
@@ -53,7 +52,6 @@ def serve(settings: Settings, rule_files: RuleFiles) -> bool:
     threads.require(THREADS)
     _raise_limit_of_descriptors()
     _keep_heap_small()
-    bounded.keep_apart()
     if mounts.is_in_a_pod():
         mounts.warn(settings, rule_files.resources)
     return loop.run(_serve_to_the_end(settings, rule_files))

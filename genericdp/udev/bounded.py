@@ -6,9 +6,7 @@ The rules of this file:
   a read of its `uevent` file: for as long as the device likes. The same goes for the hub it is connected to.
   What a driver asks its hardware for can hang as well.
 * What has not come back is neither asked again nor waited for before it has. Nothing waits for its thread.
-* If that cannot be interrupted, the kernel keeps the process until then, even if it is killed. All threads
-  share one table of descriptors. So locks (flock(2)) would stay held, and sockets accept connections that
-  nobody answers. In the daemon, each such thread has a table of its own.
+  Where a read cannot be interrupted, the kernel keeps the process until then, even if it is killed.
 * While some hang, all others are asked: one device can pretend to be many. No more than `MOST` hang at once;
   what is not asked because of that is not said not to answer.
 * What has come back too late is kept for a reader that only wants what it could not read. Any other one asks
@@ -17,7 +15,6 @@ The rules of this file:
 * A thread that wakes another one takes as long as reading a device. So what will be needed is read ahead.
 """
 
-import ctypes
 import errno
 import signal
 import time
@@ -27,7 +24,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -50,13 +47,6 @@ _REGAINED = 0.1
 
 #: How much is read ahead at once. It is kept until it is needed.
 _AT_ONCE = 32
-
-#: close_range(2), since Linux 5.9. Its number is the same on all architectures; glibc has it since 2.34.
-_CLOSE_RANGE = 436
-_CLOSE_RANGE_UNSHARE = 2
-_FIRST, _LAST = 3, 0xFFFF_FFFF
-
-_are_apart = Event()
 
 OnAnswer = Callable[[], object] | None
 
@@ -271,24 +261,8 @@ def _end() -> bool:
 def _work(jobs: SimpleQueue[_Job]) -> None:
     # Signals are for the main thread. Here, one would end a read early.
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    if _are_apart.is_set():
-        _leave_descriptors()
     while jobs.get()():
         pass
-
-
-def keep_apart() -> None:
-    """From now on, let threads that may hang share no descriptors with this process."""
-    _are_apart.set()
-
-
-def _leave_descriptors() -> None:
-    """Give this thread a table of its own, with nothing but the standard streams.
-
-    Nothing changes where the kernel is older, or a filter of system calls forbids it.
-    """
-    arguments = map(ctypes.c_ulong, (_FIRST, _LAST, _CLOSE_RANGE_UNSHARE))
-    ctypes.CDLL(None).syscall(ctypes.c_long(_CLOSE_RANGE), *arguments)
 
 
 def _no_answer() -> OSError:

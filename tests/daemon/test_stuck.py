@@ -69,7 +69,7 @@ async def a_process(directory: Path) -> AsyncIterator[tuple[asyncio.subprocess.P
         manager.bind(f"{directory}/notify")
         manager.setblocking(False)
         process = await asyncio.create_subprocess_exec(
-            *[sys.executable, "-m", "tests.udev.shared_descriptors", "run", *arguments],
+            *[sys.executable, "-m", "genericdp", "run", *arguments],
             env={**os.environ, "NOTIFY_SOCKET": f"{directory}/notify", "WATCHDOG_USEC": "1000000"},
         )
         try:

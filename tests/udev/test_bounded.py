@@ -2,8 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterable
@@ -131,28 +129,3 @@ def test_what_was_not_asked_is_counted_beside_what_cannot_be_read() -> None:
     failed = unread(1, 1, errno.EIO, os.strerror(errno.EIO))
     error = complaint(failed | unread(2, 2, errno.ECANCELED, NOT_ASKED))
     assert str(error) == "cannot read '/sys/devices/1': Input/output error; 1 other was not asked"
-
-
-#: What the thread of a read has open besides the standard streams.
-_OPEN = """
-import os
-from genericdp.udev.bounded import Bounded, keep_apart
-
-def read(directory):
-    paths = [f"{directory}/{name}" for name in os.listdir(directory) if int(name) > 2]
-    return [os.readlink(path) for path in paths if os.path.lexists(path)]
-
-def look():
-    return Bounded().call(read, "/proc/thread-self/fd")
-
-lock = os.open("/dev/null", os.O_RDONLY)
-assert "/dev/null" in look(), "before"
-keep_apart()
-assert look() == [], "afterwards"
-os.fstat(lock)
-"""
-
-
-def test_a_thread_of_the_daemon_that_hangs_keeps_no_lock_and_no_socket() -> None:
-    """A killed process ends with its last thread; a shared table of descriptors would last as long."""
-    subprocess.run([sys.executable, "-c", _OPEN], check=True)

@@ -158,10 +158,7 @@ class TourNode:
 
     async def _start_daemon(self) -> None:
         self._daemon = await asyncio.create_subprocess_exec(
-            *[sys.executable, "-m", "tests.udev.shared_descriptors", "run"],
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            stderr=None,
+            sys.executable, "-m", "genericdp", "run", cwd=ROOT, stdout=subprocess.DEVNULL, stderr=None
         )
 
     async def _refuse_registrations(self) -> None:

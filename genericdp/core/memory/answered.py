@@ -205,15 +205,25 @@ def held_links(held: Iterable[str], devices: Mapping[str, Remembered], plugged: 
 
     No pod gets them. If the memory is lost, they show which device nodes the id meant.
     """
-    known = ((id_, devices[id_]) for id_ in held if id_ in devices)
-    hidden = {id_: (*_hidden(each),) for id_, each in known if each.absent_since is not None or each.earlier}
+    mine = {id_: devices[id_] for id_ in held if id_ in devices}
+    hidden = {
+        id_: (*_hidden(known),)
+        for id_, known in mine.items()
+        if known.absent_since is not None or known.earlier
+    }
     by_number: dict[Spot, UdevDevice] = {}
     if any(is_of_number(spot) for spots in hidden.values() for spot in spots):
         nodes = (node for group in plugged.groups.values() for node in group)
         by_number = {spot: node for node in nodes for spot in (spot_of(node.number), spot_of_node(node))}
     found: dict[str, str] = {}
     for id_, spots in hidden.items():
-        several = ((by_number[spot],) if spot in by_number else plugged.nodes_at(spot) for spot in spots)
+        still = [spot for spot in spots if is_of_node(spot) and spot in by_number]
+        # If all of its nodes are there, what is where they were may be another unit.
+        are_all = still and len(still) >= len(mine[id_].device.spots)
+        several = (
+            (by_number[spot],) if spot in by_number else plugged.nodes_at(spot)
+            for spot in (still if are_all else spots)
+        )
         paths = dict.fromkeys(node.device_node for node in chain.from_iterable(several) if node.device_node)
         found |= {f"{HELD}{id_}" + (f"@{n}" if n else ""): path for n, path in enumerate(paths)}
     return found

@@ -125,6 +125,14 @@ def test_a_part_that_was_alone_keeps_its_id_beside_another_one_and_after_a_reboo
     assert node.inventory.links()[id_] == parts[first].device_node
 
 
+def test_while_two_parts_are_new_in_a_socket_the_links_tell_which_one_the_pod_has() -> None:
+    node, parts = Node(), two_parts()
+    (id_,) = node.look(TTYS, parts[True])
+    node.allocate(id_)
+    node.look(TTYS, *parts)
+    assert node.inventory.held_links == {f"held+{id_}": parts[True].device_node}
+
+
 #: What is there when the devices are looked at next: a part may go, or something else on the node change.
 FIRST_EVENTS = {
     "nothing": (False, True),

@@ -6,15 +6,16 @@ The rules of this file:
   there counts as plugged in at the port of USB 2, at whichever speed it runs.
 * An earlier release kept the two apart. What is remembered at the port of USB 3 alone stays there, with
   everything that comes to this socket, until it is forgotten. What is remembered at both stays apart.
-* Two units may be in one socket at once. Then each of them is at its own port.
-* If these are two for a while, and rules match both, the socket is apart: it has two ports until nothing at
-  either is remembered. If a pod has one that was there alone before, that keeps the port at which it counted,
-  and the other one has the other port. Otherwise each stays at its own: pods may have got them by these.
-* A unit that changes its speed or loads its firmware may be seen twice, but only for a moment.
+* Two units may be in one socket at once: one that changes its speed is seen twice for a moment. So a unit
+  that comes beside another one is **new**, and is not offered. The other one keeps the port at which it
+  counts.
+* If both stay for a minute, and rules match both, the socket is apart: it has two ports until nothing at
+  either is remembered, and both units keep theirs.
+* If nothing shows which one was there first, each is at its own port, and neither is new.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 #: The port for USB 2 of each socket that is apart -> its port for USB 3, and whether each unit counts at the
@@ -96,36 +97,42 @@ class Socket:
 
 
 @dataclass(frozen=True, slots=True)
+class Pair:
+    """Two units in one socket.
+
+    fast        its port for USB 3
+    is_crossed  whether each unit counts at the port of the other speed
+    new         the port at which the one is that came beside the other one; "" if neither did
+    """
+
+    fast: str
+    is_crossed: bool
+    new: str = ""
+
+
+#: The port for USB 2 of each socket with two units -> what is known of them.
+Two = Mapping[str, Pair]
+
+#: Device nodes, as they are remembered until the next boot.
+Nodes = Collection[Hashable]
+
+
+@dataclass(frozen=True, slots=True)
 class At:
     """What is remembered at ports.
 
     is_known  whether anything is, at an exact port
     units     what the units at an exact port said that they are
+    ports_of  the exact ports of remembered devices that have one of these device nodes
     apart     the sockets that are apart
+    two       those that held two units before, and are not apart
     """
 
     is_known: Callable[[str], bool] = lambda _: False
     units: Callable[[str], Collection[Said]] = lambda _: ()
+    ports_of: Callable[[Nodes], Collection[str]] = lambda _: ()
     apart: Apart = field(default_factory=dict)
-
-
-#: What is at both ports of a socket, by its port for USB 2.
-Two = Mapping[str, tuple[Socket, Socket]]
-
-
-def form_of(both: tuple[Socket, Socket], past: At) -> tuple[str, bool]:
-    """How a socket with two units is apart.
-
-    past  what is remembered with them: at its own port, one that is offered there
-    """
-    return both[0].fast, any(
-        not past.is_known(one.own)
-        and any(
-            _are_two(said, other.unit) and not _are_two(said, one.unit)
-            for said in past.units(one.other(one.own))
-        )
-        for one, other in (both, both[::-1])
-    )
+    two: Two = field(default_factory=dict)
 
 
 def _are_two(one: Said, other: Said) -> bool:
@@ -136,46 +143,95 @@ def _are_two(one: Said, other: Said) -> bool:
 class Sockets:
     """The units that are plugged in where there are sockets of USB 3, and where each of them counts.
 
-    apart  the sockets that are remembered as apart
-    two    others that are so if they go on to hold two units
+    two  the sockets that hold two units and are not apart, unless these may be one
+    new  the sys paths of units that have come beside others -> the sockets of these
     """
 
     def __init__(self) -> None:
-        self.apart: Apart = {}
         self.two: Two = {}
+        self.new: Mapping[str, str] = {}
+        self._apart: Apart = {}
         self._at: dict[str, Socket] = {}
         self._ports: dict[str, str] = {}
 
-    def see(self, gone: Iterable[str], came: Mapping[str, Socket | None], past: At) -> Collection[str]:
-        """Find out where each unit counts. Returns the sys paths of those that count elsewhere than before.
+    def see(
+        self,
+        gone: Iterable[str],
+        came: Mapping[str, Socket | None],
+        past: At,
+        nodes_of: Callable[[str], Nodes] = lambda _: (),
+    ) -> Collection[str]:
+        """Find out where each unit counts.
+
+        Returns the sys paths of those that count elsewhere than before, and of those that became new or are
+        so no longer.
 
         gone, came  sys paths; of those that have come, with their sockets
         past        what is remembered at ports
+        nodes_of    sys path of a unit -> its device nodes
         """
-        before = self._ports
+        before, were_new = self._ports, self.new
         for path in (*gone, *came):
             self._at.pop(path, None)
         self._at.update((path, socket) for path, socket in came.items() if socket is not None)
-        self.apart, self.two = past.apart, self._newly_two(past)
+        self._apart = past.apart
+        pairs = {
+            socket.slow: past.two.get(socket.slow) or self._judge(path, socket, past, nodes_of)
+            for path, socket in self._at.items()
+            if socket.own == socket.slow and socket.beside in self._at and socket.slow not in past.apart
+        }
+        self.two = {
+            slow: pair for slow, pair in pairs.items() if pair.new or self._are_surely_two(slow, past)
+        }
+        self.new = {
+            path: socket.slow
+            for path, socket in self._at.items()
+            if socket.slow in self.two and self.two[socket.slow].new == socket.own
+        }
         self._ports = {path: self._port(socket, past.is_known) for path, socket in self._at.items()}
-        return [path for path, port in self._ports.items() if before.get(path, port) != port]
+        return [
+            path
+            for path, port in self._ports.items()
+            if before.get(path, port) != port or (path in were_new) is not (path in self.new)
+        ]
 
-    def _newly_two(self, past: At) -> Two:
-        found: dict[str, tuple[Socket, Socket]] = {}
-        for socket in self._at.values():
-            other = self._at.get(socket.beside)
-            if other is None or socket.slow in past.apart:
-                continue
-            are_known = past.is_known(socket.slow) and past.is_known(socket.fast)
-            if are_known or _are_two(socket.unit, other.unit):
-                found[socket.slow] = socket, other
-        return found
+    def _judge(self, path: str, slow: Socket, past: At, nodes_of: Callable[[str], Nodes]) -> Pair:
+        """Which of two units was there first, and where it counted."""
+        both = ((path, slow), (slow.beside, self._at[slow.beside]))
+        was_at = {one.own: _one_of(past.ports_of(nodes_of(each)), one) for each, one in both}
+        if not any(was_at.values()):
+            was_at = {
+                one.own: _one_of(
+                    [
+                        port
+                        for port in (slow.slow, slow.fast)
+                        for said in past.units(port)
+                        if _are_two(said, other.unit) and not _are_two(said, one.unit)
+                    ],
+                    one,
+                )
+                for (_, one), (_, other) in (both, both[::-1])
+            }
+        first = [own for own, port in was_at.items() if port]
+        if len(first) == 1:
+            (own,) = first
+            return Pair(slow.fast, was_at[own] != own, slow.other(own))
+        return Pair(slow.fast, was_at == {slow.slow: slow.fast, slow.fast: slow.slow})
+
+    def _are_surely_two(self, slow: str, past: At) -> bool:
+        one, other = (socket for socket in self._at.values() if socket.slow == slow)
+        return (past.is_known(one.slow) and past.is_known(one.fast)) or _are_two(one.unit, other.unit)
 
     def _port(self, socket: Socket, is_known: Callable[[str], bool]) -> str:
-        if socket.slow in self.apart:
-            _, is_crossed = self.apart[socket.slow]
-            return socket.other(socket.own) if is_crossed else socket.own
-        return socket.own if socket.beside in self._at else socket.port(is_known)
+        if socket.slow in self._apart:
+            is_crossed = self._apart[socket.slow][1]
+        elif socket.slow in self.two:
+            is_crossed = self.two[socket.slow].is_crossed
+        elif socket.beside in self._at:
+            is_crossed = False
+        else:
+            return socket.port(is_known)
+        return socket.other(socket.own) if is_crossed else socket.own
 
     def port_of(self, sys_path: str) -> str:
         """The exact port at which a unit counts; "" if it is not in a socket of USB 3."""
@@ -185,3 +241,9 @@ class Sockets:
         """The ports of the socket of a unit."""
         socket = self._at.get(sys_path)
         return () if socket is None else (socket.slow, socket.fast)
+
+
+def _one_of(ports: Iterable[str], socket: Socket) -> str:
+    """The port of a socket that is among these; "" if none or both are."""
+    found = {socket.slow, socket.fast}.intersection(ports)
+    return found.pop() if len(found) == 1 else ""

@@ -35,7 +35,7 @@ class Machine:
         self.there: dict[str, dict[bool, int]] = {}
         self.held: dict[str, str] = {}
         self.memory, self.inventory, self.now, self.plugs = Memory(), Inventory(), 0.0, 0
-        self.peer, self.is_open = True, False
+        self.peer = True
         self.snapshots: dict[int, Mapping[str, UdevDevice]] = {}
         self.builder = Builder(resources_of(RULES[rules]), DOMAIN)
         if was_fast:
@@ -84,8 +84,6 @@ class Machine:
             (fast,) = self.there[socket]
             self.plugs += 1
             self.there[socket][not fast] = self.plugs
-            # What no pod holds may be two units: it is offered twice, and which one left is known later.
-            self.is_open |= socket not in self.held
             self.look()
             self.check()
             self.run_at(socket, not fast)
@@ -148,8 +146,6 @@ class Machine:
         for socket, id_ in self.held.items():
             assert self.sockets_of(id_) <= {socket}
             if len(self.there.get(socket, ())) == 1:
-                if self.is_open:
-                    self.forget()
                 told = self.inventory.offers[f"{DOMAIN}/x"].called(id_)
                 assert told is not None
                 assert told.healthy, told.reason

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from genericdp.core.buses.port import is_usb, port_on_a_bus, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import NO_PAST, Past
-from genericdp.core.inventory.place import Place, locate
+from genericdp.core.inventory.place import Place, locate, nodes_of_unit
 from genericdp.core.inventory.plugged import NO_GROUPS, NOTHING_PLUGGED, Sighting, Told
 from genericdp.core.rules.match import Condition, Match, PropertyCondition, UsbCondition, usb_value
 from genericdp.core.rules.node_names import names_in
@@ -235,7 +235,7 @@ class Claims:
         stay = len(devices) - sum(each.sys_path not in before for each in new)
         gone = before.keys() - devices.keys() if len(before) > stay else frozenset()
         units = {device.sys_path: port_on_a_bus(device).socket for device in new if is_usb(device)}
-        if moved := self.sockets.see(gone, units, past.at):
+        if moved := self.sockets.see(gone, units, past.at, lambda unit: nodes_of_unit(devices, unit)):
             others = before.keys() - gone - {device.sys_path for device in new}
             new += [before[path].device for path in others if usb_above(path) in moved]
         left = [before[device.sys_path] for device in new if device.sys_path in before]

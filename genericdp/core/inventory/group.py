@@ -15,6 +15,7 @@ The rules of this file:
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from genericdp.core.buses.port import usb_above
 from genericdp.core.buses.told import why_untold
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
@@ -101,6 +102,12 @@ class Group:
         return [_refusal(self.resource, member.device, reason) for member in self.members]
 
 
+_WHY_NEW = (
+    "it has appeared beside another unit in the same USB socket, and may be that unit at another speed; "
+    "if both stay, this is decided in a minute"
+)
+
+
 def gather(
     resource: Resource, devices: Iterable[UdevDevice], claims: Claims
 ) -> tuple[list[Group], list[Refusal]]:
@@ -111,6 +118,8 @@ def gather(
         common = in_common(resource.group_by, device)
         if reason := why_refused(device, resource):
             refusals.append(_refusal(resource, device, reason))
+        elif claims.sockets.new and usb_above(device.sys_path) in claims.sockets.new:
+            refusals.append(_refusal(resource, device, _WHY_NEW))
         elif common is None:
             refusals.append(_refusal(resource, device, _why_no_group(resource.group_by)))
         else:

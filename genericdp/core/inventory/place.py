@@ -11,7 +11,7 @@ The rules of this file:
   from another one has no identity.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from genericdp.core.buses.address import Address
 from genericdp.core.buses.kernel_name import stem_of
 from genericdp.core.buses.nvme import FIRST as FIRST_NAMESPACE
 from genericdp.core.buses.ordinal import ordinal
-from genericdp.core.buses.port import ADDRESSED, Port, port_on_a_bus
+from genericdp.core.buses.port import ADDRESSED, Port, port_on_a_bus, usb_above
 from genericdp.core.buses.scsi import ata_port
 from genericdp.core.buses.told import address_of, place_before, place_of
 from genericdp.core.buses.wireless import is_anonymous
@@ -92,6 +92,12 @@ def is_of_number(spot: Spot) -> bool:
 def spot_of_node(device: UdevDevice) -> Spot:
     """A spot for a device node until the next boot: whatever it is called, it is the same device."""
     return Spot(f"{device.number} {device.incarnation}", "", _NUMBER)
+
+
+def nodes_of_unit(devices: Mapping[str, UdevDevice], unit: str) -> list[Spot]:
+    """The device nodes of a unit on USB, of which this is the sys path (`spot_of_node`)."""
+    nodes = (each for each in devices.values() if each.device_node and usb_above(each.sys_path) == unit)
+    return [spot_of_node(each) for each in nodes]
 
 
 def spot_under_link(device: UdevDevice, link: str) -> Spot:

@@ -217,7 +217,8 @@ def _of_ours(
     return (
         (name, id_)
         for name, id_ in named
-        if (name in ours or _is_known(id_, with_links))
+        # Of another name, it is ours only if nothing else has the id: other plugins may spell theirs alike.
+        if (name in ours or (_is_known(id_, with_links) and not _is_known(id_, devices)))
         and (may_be_current_id(id_) or (may_be_id(id_) and _is_known(id_, devices)))
     )
 
@@ -238,7 +239,7 @@ def _with(
             continue
         if name in offers and id_ in offers[name].ids:
             offered[id_] = _holding(offers[name], id_, listed=listed)
-        else:
+        elif name in offers or not any(id_ in offer.ids for offer in offers.values()):
             others.append((name, id_))
     after = {**held, **offered}
     return {**after, **_with_room(others, after, devices, listed=listed)} if others else after

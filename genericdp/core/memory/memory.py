@@ -7,12 +7,12 @@ from itertools import chain, repeat
 
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.past import Known, Past, Siblings, Ties
-from genericdp.core.inventory.place import UNKNOWN, Spot
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
-from genericdp.core.usb_port import Apart, At, Said, Two, form_of
+from genericdp.core.usb_port import Apart, At, Nodes, Pair, Said, Two
 
 #: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
 SAVE_WITHIN_S = 1.0
@@ -48,7 +48,7 @@ class Memory:
     is_of_earlier_release: bool = False
     is_untold: bool = False
     apart: Apart = field(default_factory=dict)
-    two: Mapping[str, tuple[float, tuple[str, bool]]] = field(default_factory=dict, compare=False)
+    two: Mapping[str, tuple[float, Pair]] = field(default_factory=dict, compare=False)
 
     @property
     def past(self) -> Past:
@@ -79,7 +79,8 @@ class Memory:
     @property
     def _at(self) -> At:
         ports = _Ports(self)
-        return At(ports, ports.units, self.apart)
+        two = {slow: pair for slow, (_, pair) in self.two.items()}
+        return At(ports, ports.units, ports.with_nodes, self.apart, two)
 
     def _spots_of(self, id_: str) -> Sequence[Spot]:
         known = self.devices.get(id_)
@@ -117,6 +118,15 @@ class _Ports:
             if spot.port == port
         }
 
+    def with_nodes(self, nodes: Nodes) -> Collection[str]:
+        """The ports of devices that have one of these nodes. Only asked when two come to be in one socket."""
+        return {
+            spot.port
+            for known in self._memory.devices.values()
+            if any(is_of_node(each) and each._replace(serial="") in nodes for each in known.device.also)
+            for spot in known.device.spots
+        }
+
     @cached_property
     def _all(self) -> Collection[str]:
         # In every step, and there may be thousands.
@@ -150,24 +160,31 @@ class _Numbers:
         return found
 
 
-def with_apart(memory: Memory, before: Memory, two: Two, now: float) -> Memory:
-    """The memory with the sockets that are apart, and those that may become so.
+def with_lasting(memory: Memory, now: float) -> Memory:
+    """The memory before a step at `now`, with the sockets apart that have held two units for long.
 
-    Nothing may be looked at until the two units leave, so the time counts that they were there by then. The
-    form is that of the ids which pods may have got meanwhile, so it says what this memory remembers. Once a
-    socket is apart, its form stays.
+    Nothing may be looked at until the two units leave, so the time counts that they were there by then.
+    """
+    lasting = {
+        slow: (pair.fast, pair.is_crossed)
+        for slow, (since, pair) in memory.two.items()
+        if now - since >= TWO_AFTER_S
+    }
+    if not lasting:
+        return memory
+    two = {slow: each for slow, each in memory.two.items() if slow not in lasting}
+    return replace(memory, apart={**memory.apart, **lasting}, two=two)
+
+
+def with_apart(memory: Memory, before: Memory, two: Two, now: float) -> Memory:
+    """The memory after a step, with the sockets that are apart, and those that may become so.
+
+    before  the memory with which the step began
     """
     is_known = _Ports(memory)
-    lasting = {slow: each for slow, (since, each) in before.two.items() if now - since >= TWO_AFTER_S}
-    apart = {
-        slow: each
-        for slow, each in {**lasting, **before.apart}.items()
-        if is_known(slow) or is_known(each[0])
-    }
-    past = At(is_known, is_known.units)
+    apart = {slow: each for slow, each in before.apart.items() if is_known(slow) or is_known(each[0])}
     since = {slow: before.two[slow][0] if slow in before.two else now for slow in two}
-    forms = {slow: (since[slow], form_of(both, past)) for slow, both in two.items()}
-    return replace(memory, apart=apart, two=forms)
+    return replace(memory, apart=apart, two={slow: (since[slow], pair) for slow, pair in two.items()})
 
 
 def after_allocate(

@@ -30,7 +30,7 @@ from genericdp.core.memory.answered import (
     with_links,
 )
 from genericdp.core.memory.held import Answer, learn
-from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.memory import TWO_AFTER_S, Memory
 from genericdp.core.memory.remembered import Remembered, with_lost
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
@@ -143,7 +143,8 @@ def remember(
 def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
     """When the first grace of an absent device or a withdrawn id ends, on the clock of `remember`.
 
-    None when there are none. In the past for those that are still held, or may be.
+    Or the minute after which two units in a socket are two. None when there is nothing of all this. In the
+    past for what is still held, or may be.
     """
     ends = [
         known.absent_since + grace_s(offer.resource if offer is not None else None)
@@ -151,6 +152,7 @@ def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
         if known.absent_since is not None
         for offer in (inventory.offers.get(known.resource),)
     ]
+    ends += [since + TWO_AFTER_S for since, _ in memory.two.values()]
     dropping = next_dropping(memory.shares, inventory.offers)
     return min(ends if dropping is None else [*ends, dropping], default=None)
 

@@ -18,7 +18,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import Answer, new_ids, unknown
-from genericdp.core.memory.memory import Memory, with_apart
+from genericdp.core.memory.memory import Memory, with_apart, with_lasting
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.remembered import Remembered, with_siblings
 from genericdp.core.usb_port import Two
@@ -40,6 +40,7 @@ def take_inventory(
     unread  the paths of what cannot be read, and may be there all the same
     """
     resources = [resource.name for resource in builder.resources]
+    memory = with_lasting(memory, now)
     if answer is not None and memory.is_untold:
         memory = _told(memory, answer, resources)
     lost = unknown(memory.held, answer, resources, memory.devices)
@@ -50,17 +51,30 @@ def take_inventory(
     sockets = (builder.claims.sockets.ports_at(usb_above(path)) for path in unread)
     plugged = replace(builder.claims.plugged, unread=frozenset(chain(unread, *sockets)))
     complete, after = remember(built, memory, now, answer, plugged)
-    two = _matched(builder.claims.sockets.two, built)
+    two = _matched(builder, built, devices)
     if two or memory.two or memory.apart:
         after = with_apart(after, memory, two, now)
     return complete, replace(after, is_untold=True) if memory.is_untold else after
 
 
-def _matched(two: Two, built: Inventory) -> Two:
-    """The sockets at both ports of which the rules match something."""
-    offers = built.offers.values() if two else ()
-    ports = {spot.port for offer in offers for device in offer.devices for spot in device.spots}
-    return {slow: both for slow, both in two.items() if slow in ports and both[0].fast in ports}
+def _matched(builder: Builder, built: Inventory, devices: Mapping[str, UdevDevice]) -> Two:
+    """The sockets with two units of both of which the rules match something."""
+    sockets = builder.claims.sockets
+    if not sockets.two:
+        return {}
+    ports = {
+        spot.port for offer in built.offers.values() for device in offer.devices for spot in device.spots
+    }
+    matched = {
+        sockets.new[unit]
+        for device in (devices.values() if sockets.new else ())
+        if (unit := usb_above(device.sys_path)) in sockets.new and builder.claims.on(device)
+    }
+    return {
+        slow: pair
+        for slow, pair in sockets.two.items()
+        if len(ports & {slow, pair.fast}) + (slow in matched) == 2
+    }
 
 
 def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:

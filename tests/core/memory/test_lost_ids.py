@@ -98,6 +98,20 @@ def test_the_links_of_a_resource_that_no_rule_names_stay_dead_until_no_pod_holds
     assert not node.inventory.orphaned_links
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_an_id_of_another_plugin_that_is_spelled_like_ours_is_not_ours(*, is_lost: bool) -> None:
+    node = Node()
+    node.look(rule("y"), TTY)
+    answer = begun(node, "vendor.example/thing", "y_A50285BI", {"y_A50285BI": "/dev/ttyUSB0"})
+    if not is_lost:
+        node = Node()
+        node.look(rule("y"), TTY)
+    for _ in range(2):
+        assert node.look(rule("y"), TTY, answer=answer) == {"y_A50285BI": "Healthy"}
+        assert not node.memory.held
+        answer = replace(answer, ids=answer.earlier, earlier=frozenset(), complete=True)
+
+
 def test_an_id_that_still_means_what_its_link_led_to_stays_healthy() -> None:
     node = Node()
     answer = begun(node, Y, "y_A50285BI", {"y_A50285BI": "/dev/ttyUSB0"})

@@ -7,7 +7,7 @@ import pytest
 
 from genericdp.core.inventory.place import locate
 from genericdp.core.memory import saved
-from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.memory import TWO_AFTER_S, Memory
 from tests.scenes.builders import CONTROLLER
 from tests.scenes.edits import Node, rule
 from tests.scenes.sockets import SHIFT, a_tty_in_socket, in_socket
@@ -141,6 +141,13 @@ def test_what_comes_beside_a_held_unit_has_the_reason() -> None:
     node = Node()
     (id_,) = node.look(UNITS, in_socket())
     node.allocate(id_)
+    node.look(UNITS, in_socket(), in_socket(fast=True))
+    (refusal,) = node.inventory.refusals
+    assert refusal.reason == (
+        "it has appeared beside another unit in the same USB socket, and may be that unit at another speed; "
+        "if both stay, this is decided in a minute"
+    )
+    node.now += TWO_AFTER_S
     node.look(UNITS, in_socket(), in_socket(fast=True))
     (refusal,) = node.inventory.refusals
     assert refusal.reason == (

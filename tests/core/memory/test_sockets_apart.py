@@ -9,6 +9,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
 from genericdp.core.memory.held import PODS_SETTLE_S, Answer
 from genericdp.core.memory.memory import TWO_AFTER_S
+from genericdp.core.memory.remember import next_forgetting
 from tests.scenes.edits import Node, rule
 from tests.scenes.sockets import a_tty_in_socket
 
@@ -125,12 +126,40 @@ def test_a_part_that_was_alone_keeps_its_id_beside_another_one_and_after_a_reboo
     assert node.inventory.links()[id_] == parts[first].device_node
 
 
-def test_while_two_parts_are_new_in_a_socket_the_links_tell_which_one_the_pod_has() -> None:
-    node, parts = Node(), two_parts()
-    (id_,) = node.look(TTYS, parts[True])
-    node.allocate(id_)
+@pytest.mark.parametrize("serials", [(None, None), (None, "SF"), ("SA", "SF"), ("S", "S")])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("is_held", [False, True])
+def test_the_part_that_was_there_first_keeps_its_id_and_the_other_one_waits_for_a_minute(
+    is_held: bool, first: bool, serials: tuple[str | None, str | None]
+) -> None:
+    node, parts = Node(), two_parts(serials=serials)
+    (id_,) = node.look(TTYS, parts[first])
+    if is_held:
+        node.allocate(id_)
+    for _ in range(2):
+        assert node.look(TTYS, *parts) == {id_: "Healthy"}
+        assert node.inventory.links() == {id_: parts[first].device_node}
+        assert [each.node for each in node.inventory.refusals] == [parts[not first].device_node]
+        assert next_forgetting(node.memory, node.inventory) == 2.0 + TWO_AFTER_S
+        node.now += 1.0
+    assert node.look(TTYS, parts[first]) == {id_: "Healthy"}
     node.look(TTYS, *parts)
-    assert node.inventory.held_links == {f"held+{id_}": parts[True].device_node}
+    node.now += TWO_AFTER_S
+    told = node.look(TTYS, *parts)
+    assert told.pop(id_) == "Healthy"
+    assert [*told.values()] == ([] if is_held else ["Healthy"])
+    assert node.inventory.links()[id_] == parts[first].device_node
+
+
+def test_a_unit_that_is_seen_twice_for_a_moment_is_not_tied_to_its_port() -> None:
+    node, rules = Node(), rule("x")
+    (id_,) = node.look(rules, a_tty_in_socket(0, fast=True, serial="A5", devnum=2))
+    node.look(
+        rules,
+        *(a_tty_in_socket(int(fast), fast=fast, serial="A5", devnum=2 + fast) for fast in (False, True)),
+    )
+    assert node.look(rules, a_tty_in_socket(0, serial="A5", devnum=2)) == {id_: "Healthy"}
+    assert not node.memory.ties
 
 
 #: What is there when the devices are looked at next: a part may go, or something else on the node change.
@@ -151,6 +180,8 @@ def test_what_pods_got_while_two_parts_were_new_in_a_socket_stays_theirs(
     """The one that was there first counted at the port of the other one, but no pod had it."""
     rules, node, parts = rule("x", keys), Node(), two_parts()
     node.look(rules, parts[True])
+    node.look(rules, *parts)
+    node.now += TWO_AFTER_S
     node.look(rules, *parts)
     pods = {path: id_ for id_, path in node.inventory.links().items()}
     node.allocate(*pods.values())

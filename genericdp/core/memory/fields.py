@@ -125,7 +125,7 @@ def models(value: Any, count: int) -> tuple[str, ...]:
     found = tuple(text(each) for each in items(value))
     if len(found) not in (0, count):
         raise ValueError(f"{len(found)} models for {count} spots")
-    return found
+    return found if any(found) else ()
 
 
 def apart(value: Any) -> dict[str, tuple[str, bool]]:

@@ -237,6 +237,14 @@ def test_an_edit_of_the_rules_does_not_offer_it() -> None:
     assert healthy(node.look(rule("other"), *at("1", 1, None))) == set()
 
 
+def test_models_that_say_nothing_are_read_as_they_are_saved() -> None:
+    node, id_ = held(rule(), *at("1", 0, "A5"))
+    document = json.loads(saved.dump(node.memory))
+    document["devices"][id_]["models"] = [""]
+    memory = saved.load(json.dumps(document).encode())
+    assert saved.load(saved.dump(memory)) == memory
+
+
 def test_a_memory_of_an_earlier_release_does_not_say_the_model_so_any_one_waits() -> None:
     node, id_ = held(rule(), *at("1", 0, "A5"))
     document = json.loads(saved.dump(node.memory))

@@ -2,9 +2,9 @@
 
 The rules of this file:
 
-* udev's rules may set a property of any name, so an unknown one is no mistake.
-* A name counts as misspelled if one edit makes it the name of a property that rules mostly use: a character
-  more, a character less, another character, or two that are swapped.
+* A udev rule can set any property, so an unknown name is not an error.
+* A name counts as misspelled if it is one edit away from a common property: a character added, removed or
+  replaced, or two swapped.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ from genericdp.core.rules.grouping import Nearest, SameProperty
 from genericdp.core.rules.match import Condition, Match, ParentCondition, PropertyCondition
 from genericdp.core.rules.resource import Resource
 
-#: The names that rules mostly use, of the kernel's and of udev's properties.
+#: The properties of the kernel and of udev that rules use most.
 _COMMON = (
     "DEVLINKS",
     "DEVNAME",
@@ -45,7 +45,7 @@ _COMMON = (
     "SUBSYSTEM",
 )
 
-#: Names that other tools use for what udev calls otherwise.
+#: Names from other tools, with udev's own name for the same property.
 _OTHER_NAMES = {
     "ID_PRODUCT": "ID_MODEL",
     "ID_PRODUCT_ID": "ID_MODEL_ID",

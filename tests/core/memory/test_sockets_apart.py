@@ -162,7 +162,7 @@ def test_a_unit_that_is_seen_twice_for_a_moment_is_not_tied_to_its_port() -> Non
     assert not node.memory.ties
 
 
-#: What is there when the devices are looked at next: a part may go, or something else on the node change.
+#: Which parts are plugged in at the next look. Both are if an unrelated event caused it.
 FIRST_EVENTS = {
     "nothing": (False, True),
     "the USB 2 part has left": (True,),

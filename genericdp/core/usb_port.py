@@ -18,10 +18,6 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-#: The port for USB 2 of each socket that is apart -> its port for USB 3, and whether each unit counts at the
-#: port of the other speed.
-Apart = Mapping[str, tuple[str, bool]]
-
 _EXACT = re.compile(r"(?P<controller>\S+) usb(?P<generation>\S*) (?P<chain>\S+)")
 
 #: The vendor and the product number of a unit, and its serial number; "" for what is not known.
@@ -110,8 +106,8 @@ class Pair:
     new: str = ""
 
 
-#: The port for USB 2 of each socket with two units -> what is known of them.
-Two = Mapping[str, Pair]
+#: Sockets with two units, by their port for USB 2.
+Pairs = Mapping[str, Pair]
 
 #: Device nodes, as they are remembered until the next boot.
 Nodes = Collection[Hashable]
@@ -131,8 +127,8 @@ class At:
     is_known: Callable[[str], bool] = lambda _: False
     units: Callable[[str], Collection[Said]] = lambda _: ()
     ports_of: Callable[[Nodes], Collection[str]] = lambda _: ()
-    apart: Apart = field(default_factory=dict)
-    two: Two = field(default_factory=dict)
+    apart: Pairs = field(default_factory=dict)
+    two: Pairs = field(default_factory=dict)
 
 
 def _are_two(one: Said, other: Said) -> bool:
@@ -148,9 +144,9 @@ class Sockets:
     """
 
     def __init__(self) -> None:
-        self.two: Two = {}
+        self.two: Pairs = {}
         self.new: Mapping[str, str] = {}
-        self._apart: Apart = {}
+        self._apart: Pairs = {}
         self._at: dict[str, Socket] = {}
         self._ports: dict[str, str] = {}
 
@@ -175,13 +171,12 @@ class Sockets:
             self._at.pop(path, None)
         self._at.update((path, socket) for path, socket in came.items() if socket is not None)
         self._apart = past.apart
-        pairs = {
-            socket.slow: past.two.get(socket.slow) or self._judge(path, socket, past, nodes_of)
-            for path, socket in self._at.items()
-            if socket.own == socket.slow and socket.beside in self._at and socket.slow not in past.apart
-        }
         self.two = {
-            slow: pair for slow, pair in pairs.items() if pair.new or self._are_surely_two(slow, past)
+            slow.slow: pair
+            for path, slow in self._at.items()
+            if slow.own == slow.slow and slow.beside in self._at and slow.slow not in past.apart
+            for pair in (past.two.get(slow.slow) or self._judge(path, slow, past, nodes_of),)
+            if pair.new or _are_surely_two(slow, self._at[slow.beside], past)
         }
         self.new = {
             path: socket.slow
@@ -218,20 +213,11 @@ class Sockets:
             return Pair(slow.fast, was_at[own] != own, slow.other(own))
         return Pair(slow.fast, was_at == {slow.slow: slow.fast, slow.fast: slow.slow})
 
-    def _are_surely_two(self, slow: str, past: At) -> bool:
-        one, other = (socket for socket in self._at.values() if socket.slow == slow)
-        return (past.is_known(one.slow) and past.is_known(one.fast)) or _are_two(one.unit, other.unit)
-
     def _port(self, socket: Socket, is_known: Callable[[str], bool]) -> str:
-        if socket.slow in self._apart:
-            is_crossed = self._apart[socket.slow][1]
-        elif socket.slow in self.two:
-            is_crossed = self.two[socket.slow].is_crossed
-        elif socket.beside in self._at:
-            is_crossed = False
-        else:
+        if socket.beside not in self._at and socket.slow not in self._apart:
             return socket.port(is_known)
-        return socket.other(socket.own) if is_crossed else socket.own
+        pair = self._apart.get(socket.slow) or self.two.get(socket.slow)
+        return socket.other(socket.own) if pair and pair.is_crossed else socket.own
 
     def port_of(self, sys_path: str) -> str:
         """The exact port at which a unit counts; "" if it is not in a socket of USB 3."""
@@ -241,6 +227,10 @@ class Sockets:
         """The ports of the socket of a unit."""
         socket = self._at.get(sys_path)
         return () if socket is None else (socket.slow, socket.fast)
+
+
+def _are_surely_two(one: Socket, other: Socket, past: At) -> bool:
+    return (past.is_known(one.slow) and past.is_known(one.fast)) or _are_two(one.unit, other.unit)
 
 
 def _one_of(ports: Iterable[str], socket: Socket) -> str:

@@ -41,6 +41,11 @@ _NO_PORT = (
     "its serial number identifies it"
 )
 
+_WHY_NEW = (
+    "it has appeared beside another unit in the same USB socket, and may be that unit at another speed; "
+    "if both stay, this is decided in a minute"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Member:
@@ -100,12 +105,6 @@ class Group:
     def refusals(self, reason: str) -> list[Refusal]:
         """A refusal for each of its nodes."""
         return [_refusal(self.resource, member.device, reason) for member in self.members]
-
-
-_WHY_NEW = (
-    "it has appeared beside another unit in the same USB socket, and may be that unit at another speed; "
-    "if both stay, this is decided in a minute"
-)
 
 
 def gather(

@@ -13,7 +13,7 @@ from genericdp.core.inventory.ids import may_be_device, may_be_id, may_be_id_of
 from genericdp.core.inventory.place import UNKNOWN, Spot
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.rules.name import why_not_a_resource_name
-from genericdp.core.usb_port import UsbPort
+from genericdp.core.usb_port import Pair, UsbPort
 
 #: No NUMA node has a larger number, and no `replicas` may be larger.
 _LARGEST = 10_000
@@ -128,16 +128,16 @@ def models(value: Any, count: int) -> tuple[str, ...]:
     return found if any(found) else ()
 
 
-def apart(value: Any) -> dict[str, tuple[str, bool]]:
-    """Sockets of USB 3 with two units: a port -> the other one, and whether they are crossed."""
+def apart(value: Any) -> dict[str, Pair]:
+    """Sockets of USB 3 with two units, by their port for USB 2."""
     if not isinstance(value, dict):
         raise TypeError(f"{value!r} is not an object")
-    found: dict[str, tuple[str, bool]] = {}
+    found: dict[str, Pair] = {}
     for slow, entry in value.items():
         fast, is_crossed = items(entry)
         if UsbPort.of_exact(text(slow)) is None or UsbPort.of_exact(text(fast)) is None:
             raise ValueError(f"{slow!r} or {fast!r} is not a USB port")
-        found[slow] = fast, truth(is_crossed)
+        found[slow] = Pair(fast, truth(is_crossed))
     return found
 
 

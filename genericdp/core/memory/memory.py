@@ -12,7 +12,7 @@ from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
-from genericdp.core.usb_port import Apart, At, Nodes, Pair, Said, Two
+from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
 
 #: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
 SAVE_WITHIN_S = 1.0
@@ -47,7 +47,7 @@ class Memory:
     renamed: Mapping[str, str] = field(default_factory=dict)
     is_of_earlier_release: bool = False
     is_untold: bool = False
-    apart: Apart = field(default_factory=dict)
+    apart: Pairs = field(default_factory=dict)
     two: Mapping[str, tuple[float, Pair]] = field(default_factory=dict, compare=False)
 
     @property
@@ -166,7 +166,7 @@ def with_lasting(memory: Memory, now: float) -> Memory:
     Nothing may be looked at until the two units leave, so the time counts that they were there by then.
     """
     lasting = {
-        slow: (pair.fast, pair.is_crossed)
+        slow: replace(pair, new="")
         for slow, (since, pair) in memory.two.items()
         if now - since >= TWO_AFTER_S
     }
@@ -176,13 +176,13 @@ def with_lasting(memory: Memory, now: float) -> Memory:
     return replace(memory, apart={**memory.apart, **lasting}, two=two)
 
 
-def with_apart(memory: Memory, before: Memory, two: Two, now: float) -> Memory:
+def with_apart(memory: Memory, before: Memory, two: Pairs, now: float) -> Memory:
     """The memory after a step, with the sockets that are apart, and those that may become so.
 
     before  the memory with which the step began
     """
     is_known = _Ports(memory)
-    apart = {slow: each for slow, each in before.apart.items() if is_known(slow) or is_known(each[0])}
+    apart = {slow: pair for slow, pair in before.apart.items() if is_known(slow) or is_known(pair.fast)}
     since = {slow: before.two[slow][0] if slow in before.two else now for slow in two}
     return replace(memory, apart=apart, two={slow: (since[slow], pair) for slow, pair in two.items()})
 

@@ -114,7 +114,11 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
         # An earlier release did not save it, so this tells what has not been taken over yet.
         **({} if memory.is_of_earlier_release else {"answered": _render_answered(memory)}),
         **({"untold": True} if memory.is_untold else {}),
-        **({"apart": {slow: list(each) for slow, each in memory.apart.items()}} if memory.apart else {}),
+        **(
+            {"apart": {slow: [each.fast, each.is_crossed] for slow, each in memory.apart.items()}}
+            if memory.apart
+            else {}
+        ),
     }
 
 

@@ -21,7 +21,7 @@ from genericdp.core.memory.held import Answer, new_ids, unknown
 from genericdp.core.memory.memory import Memory, with_apart, with_lasting
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.remembered import Remembered, with_siblings
-from genericdp.core.usb_port import Two
+from genericdp.core.usb_port import Pairs
 
 
 def take_inventory(
@@ -57,7 +57,7 @@ def take_inventory(
     return complete, replace(after, is_untold=True) if memory.is_untold else after
 
 
-def _matched(builder: Builder, built: Inventory, devices: Mapping[str, UdevDevice]) -> Two:
+def _matched(builder: Builder, built: Inventory, devices: Mapping[str, UdevDevice]) -> Pairs:
     """The sockets with two units of both of which the rules match something."""
     sockets = builder.claims.sockets
     if not sockets.two:
@@ -73,7 +73,7 @@ def _matched(builder: Builder, built: Inventory, devices: Mapping[str, UdevDevic
     return {
         slow: pair
         for slow, pair in sockets.two.items()
-        if len(ports & {slow, pair.fast}) + (slow in matched) == 2
+        if ports >= {slow, pair.fast} or (slow in matched and not ports.isdisjoint({slow, pair.fast}))
     }
 
 

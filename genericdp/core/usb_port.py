@@ -211,7 +211,7 @@ class Sockets:
         if len(first) == 1:
             (own,) = first
             return Pair(slow.fast, was_at[own] != own, slow.other(own))
-        return Pair(slow.fast, was_at == {slow.slow: slow.fast, slow.fast: slow.slow})
+        return Pair(slow.fast, is_crossed=False)
 
     def _port(self, socket: Socket, is_known: Callable[[str], bool]) -> str:
         if socket.beside not in self._at and socket.slow not in self._apart:

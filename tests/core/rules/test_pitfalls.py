@@ -28,31 +28,31 @@ A_AND_B = bundle('["/dev/a", "/dev/b"]', ALL)
 DOUBTFUL = {
     "a name lacks a character": (
         bundle('"/dev/a"').replace("DEVNAME", "DEVNAM"),
-        "bundle: udev sets no property 'DEVNAM' by itself; did you mean 'DEVNAME'?",
+        "bundle: there is no standard udev property 'DEVNAM'; did you mean 'DEVNAME'?",
     ),
     "a name has a character too many": (
         bundle('"/dev/a"', 'identity = ["ID_SERIALL_SHORT"]'),
-        "bundle: udev sets no property 'ID_SERIALL_SHORT' by itself; did you mean 'ID_SERIAL_SHORT'?",
+        "bundle: there is no standard udev property 'ID_SERIALL_SHORT'; did you mean 'ID_SERIAL_SHORT'?",
     ),
     "two characters are swapped": (
         bundle('"/dev/a"', 'group_by = "ID_PAHT"'),
-        "bundle: udev sets no property 'ID_PAHT' by itself; did you mean 'ID_PATH'?",
+        "bundle: there is no standard udev property 'ID_PAHT'; did you mean 'ID_PATH'?",
     ),
     "a character of a parent's property is wrong": (
         GPU.replace('SUBSYSTEM = "drm"', 'parent = { DRIVEN = "i915" }'),
-        "gpu: udev sets no property 'DRIVEN' by itself; did you mean 'DRIVER'?",
+        "gpu: there is no standard udev property 'DRIVEN'; did you mean 'DRIVER'?",
     ),
     "group_by matches a misspelled property": (
         GPU.replace('"parent"', '{ SUBSYTEM = "pci" }'),
-        "gpu: udev sets no property 'SUBSYTEM' by itself; did you mean 'SUBSYSTEM'?",
+        "gpu: there is no standard udev property 'SUBSYTEM'; did you mean 'SUBSYSTEM'?",
     ),
     "a table of a node is misspelled": (
         GPU + table('"/dev/kfd"', SHARED).replace("DEVNAME", "DEVNAMES"),
-        "gpu: udev sets no property 'DEVNAMES' by itself; did you mean 'DEVNAME'?",
+        "gpu: there is no standard udev property 'DEVNAMES'; did you mean 'DEVNAME'?",
     ),
     "udev has another word for it": (
         bundle('"/dev/a"').replace("DEVNAME", "ID_PRODUCT_ID"),
-        "bundle: udev sets no property 'ID_PRODUCT_ID' by itself; did you mean 'ID_MODEL_ID'?",
+        "bundle: there is no standard udev property 'ID_PRODUCT_ID'; did you mean 'ID_MODEL_ID'?",
     ),
     "a shared table names two nodes": (
         GPU + table('["/dev/a", "/dev/b"]', SHARED),

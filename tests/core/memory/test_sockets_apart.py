@@ -151,6 +151,19 @@ def test_the_part_that_was_there_first_keeps_its_id_and_the_other_one_waits_for_
     assert node.inventory.links()[id_] == parts[first].device_node
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_after_a_boot_the_model_shows_which_part_was_there_first(first: bool) -> None:
+    """Its device nodes are others then, and both parts may be found at the same time."""
+    node = Node()
+    (id_,) = node.look(TTYS, two_parts()[first])
+    node.allocate(id_)
+    node.memory = saved.load(saved.dump(node.memory, "1"), "2")
+    again = two_parts(2)
+    assert node.look(TTYS, *again) == {id_: "Healthy"}
+    assert node.inventory.links() == {id_: again[first].device_node}
+    assert [each.node for each in node.inventory.refusals] == [again[not first].device_node]
+
+
 def test_a_unit_that_is_seen_twice_for_a_moment_is_not_tied_to_its_port() -> None:
     node, rules = Node(), rule("x")
     (id_,) = node.look(rules, a_tty_in_socket(0, fast=True, serial="A5", devnum=2))

@@ -6,11 +6,15 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
 from genericdp.core.memory import saved
 from genericdp.core.memory.held import PODS_SETTLE_S, Answer
-from genericdp.core.memory.memory import TWO_AFTER_S
+from genericdp.core.memory.memory import TWO_AFTER_S, Memory
 from genericdp.core.memory.remember import next_forgetting
+from genericdp.core.memory.take import take_inventory
+from tests.scenes.builders import by_sys_path, resources_of
 from tests.scenes.edits import Node, rule
+from tests.scenes.inventories import DOMAIN
 from tests.scenes.sockets import a_tty_in_socket
 
 TTYS = rule("x", 'identity = "port"')
@@ -149,6 +153,20 @@ def test_the_part_that_was_there_first_keeps_its_id_and_the_other_one_waits_for_
     assert told.pop(id_) == "Healthy"
     assert [*told.values()] == ([] if is_held else ["Healthy"])
     assert node.inventory.links()[id_] == parts[first].device_node
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_what_the_daemon_keeps_between_two_looks_does_not_hide_the_other_part_after_the_minute(
+    first: bool,
+) -> None:
+    parts, builder, memory = two_parts(), Builder(resources_of(TTYS, domain=DOMAIN), DOMAIN), Memory()
+    for now, there in ((0.0, [parts[first]]), (1.0, parts), (1.0 + TWO_AFTER_S, parts)):
+        devices = by_sys_path(*there)
+        anew = Builder(builder.resources, DOMAIN)
+        expected, _ = take_inventory(anew, devices, memory, now)
+        inventory, memory = take_inventory(builder, devices, memory, now)
+        assert inventory == expected
+    assert {*inventory.links().values()} == {each.device_node for each in parts}
 
 
 @pytest.mark.parametrize("first", [False, True])

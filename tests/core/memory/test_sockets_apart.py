@@ -7,6 +7,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
 from genericdp.core.memory.held import PODS_SETTLE_S, Answer
 from genericdp.core.memory.memory import TWO_AFTER_S, Memory
@@ -160,6 +161,7 @@ def test_what_the_daemon_keeps_between_two_looks_does_not_hide_the_other_part_af
     first: bool,
 ) -> None:
     parts, builder, memory = two_parts(), Builder(resources_of(TTYS, domain=DOMAIN), DOMAIN), Memory()
+    inventory = Inventory()
     for now, there in ((0.0, [parts[first]]), (1.0, parts), (1.0 + TWO_AFTER_S, parts)):
         devices = by_sys_path(*there)
         anew = Builder(builder.resources, DOMAIN)

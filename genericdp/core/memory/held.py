@@ -177,8 +177,8 @@ def new_ids(
 ) -> frozenset[str]:
     """The devices of these resources that pods hold as this answer says, and nothing else has said."""
     named = ((name, id_) for name, id_ in (*answer.ids, *answer.earlier) if id_ not in held)
-    with_links = frozenset(map(device_of, answer.led))
-    ours = _of_ours(named, {*resources, *answer.ours}, devices, with_links)
+    # Ids of resources that no rule names (`answer.ours`) are no ids that a device could get now.
+    ours = _of_ours(named, resources, devices, frozenset(map(device_of, answer.led)))
     return frozenset(_unoffered(name, id_, devices, listed=True).device for name, id_ in ours)
 
 

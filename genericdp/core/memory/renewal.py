@@ -22,7 +22,7 @@ from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory import remembered
-from genericdp.core.memory.held import Held
+from genericdp.core.memory.held import HELD, Held
 from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, has_moved, ids_by_spot
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
@@ -145,10 +145,13 @@ class Renewal:
         )
 
     def _leads_elsewhere(self, known: Remembered, device: Device) -> bool:
-        """Whether a link of the device leads to another device node than before."""
-        # After a lost memory, only where the links led is known.
-        led = [] if known.device.spots else [*filterfalse(is_of_number, known.earlier)]
-        return (led and {*led}.isdisjoint(device.spots)) or any(
+        """Whether a link leads to another node than before. After a loss, only where links led is known."""
+        led = () if known.device.spots else known.earlier
+        spots = {*filterfalse(is_of_number, led)}
+        links = {each.serial for each in led if is_of_node(each) and not each.serial.startswith(HELD)}
+        if any(each and each.isdisjoint(now) for each, now in ((spots, device.spots), (links, device.links))):
+            return True
+        return any(
             spot.serial in device.links and spot not in device.also
             for spot in self._still_plugged((*known.device.also, *known.earlier))
         )

@@ -6,11 +6,9 @@ The rules of this file:
 """
 
 import asyncio
-import ctypes
 import os
 import resource
 import signal
-from contextlib import suppress
 
 from genericdp import log
 from genericdp.cli import loop
@@ -21,6 +19,7 @@ from genericdp.files.rulefiles import RuleFiles
 from genericdp.kubelet.registration import some_still_stop
 from genericdp.service import mounts, threads
 from genericdp.service.dead_mount import until_dead
+from genericdp.service.heap import Heap, keep_small
 from genericdp.systemd import Notify
 
 #: How many descriptors are enough for thousands of resources.
@@ -31,14 +30,6 @@ THREADS = min(os.cpu_count() or 1, 16) + 4
 
 #: How long the end may take after a signal, in seconds: less than systemd and the kubelet wait (10 s).
 _END_S = 5.0
-
-#: mallopt(3), parameters of glibc alone.
-_M_TRIM_THRESHOLD = -1
-_M_MMAP_THRESHOLD = -3
-_M_ARENA_MAX = -8
-
-#: The two thresholds with which glibc begins, in bytes.
-_LARGE = 128 << 10
 
 _log = log.get(__name__)
 
@@ -51,7 +42,7 @@ def serve(settings: Settings, rule_files: RuleFiles) -> bool:
     """
     threads.require(THREADS)
     _raise_limit_of_descriptors()
-    _keep_heap_small()
+    keep_small()
     if mounts.is_in_a_pod():
         mounts.warn(settings, rule_files.resources)
     return loop.run(_serve_to_the_end(settings, rule_files))
@@ -63,19 +54,6 @@ def _raise_limit_of_descriptors() -> None:
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-
-
-def _keep_heap_small() -> None:
-    """By default each thread of gRPC has a heap of its own, which keeps the room of its busiest moment.
-
-    And glibc raises the thresholds with each large block that is freed, up to 32 MiB (mallopt(3)): the next
-    large blocks are then on the heap, where they leave room that is not given back. One that is set stays.
-    """
-    with suppress(AttributeError):
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_M_ARENA_MAX, 1)
-        libc.mallopt(_M_MMAP_THRESHOLD, _LARGE)
-        libc.mallopt(_M_TRIM_THRESHOLD, _LARGE)
 
 
 def _stop(daemon: Daemon) -> None:
@@ -100,7 +78,8 @@ async def _serve_to_the_end(settings: Settings, rule_files: RuleFiles) -> bool:
 
 
 async def _serve(settings: Settings, rule_files: RuleFiles) -> bool:
-    daemon = Daemon(settings, rule_files, notify=Notify.from_environment())
+    heap = Heap()
+    daemon = Daemon(settings, rule_files, notify=Notify.from_environment(), on_step=lambda _: heap.see_work())
     running = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         running.add_signal_handler(number, _stop, daemon)

@@ -12,6 +12,7 @@ Reading order:
     reloading   when the rule files are read again, and what they say is kept
     again       what is tried again, and that an error of the system does not end it
     watchdog    whether it still serves
+    heap        memory that nothing uses any more is given back
 
 Does not belong here: how the service manager is notified (`genericdp.systemd`).
 """

@@ -1,0 +1,58 @@
+"""The heap of malloc: what the busiest moment of the daemon took is given back.
+
+The rules of this file:
+
+* Everything here is glibc's. With another C library, nothing happens.
+* Nobody waits for it: memory is given back a while after work, and no timer runs while there is none.
+"""
+
+import asyncio
+import ctypes
+from contextlib import suppress
+
+#: How long after work memory is given back, in seconds. Much work often follows the first.
+GIVE_BACK_AFTER_S = 5.0
+
+#: mallopt(3).
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
+
+#: The two thresholds with which glibc begins, in bytes.
+_LARGE = 128 << 10
+
+
+def keep_small() -> None:
+    """Let all threads share one heap, and no large block be in it.
+
+    By default each thread of gRPC has a heap of its own, which keeps the room of its busiest moment. And
+    glibc raises the thresholds with each large block that is freed, up to 32 MiB: the next large blocks are
+    then in the heap, where they leave room that is not given back. A threshold that is set stays.
+    """
+    with suppress(AttributeError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_ARENA_MAX, 1)
+        libc.mallopt(_M_MMAP_THRESHOLD, _LARGE)
+        libc.mallopt(_M_TRIM_THRESHOLD, _LARGE)
+
+
+def give_back() -> None:
+    """Give the kernel all free pages: by itself, free(3) gives back only those at the end of the heap."""
+    with suppress(AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+class Heap:
+    """The heap while the daemon runs. Call `see_work` in its event loop after each piece of work."""
+
+    def __init__(self) -> None:
+        self._due: asyncio.TimerHandle | None = None
+
+    def see_work(self) -> None:
+        """Give memory back soon, once for all the work until then."""
+        if self._due is None:
+            self._due = asyncio.get_running_loop().call_later(GIVE_BACK_AFTER_S, self._give_back)
+
+    def _give_back(self) -> None:
+        self._due = None
+        give_back()

@@ -1,0 +1,81 @@
+"""The heap of the daemon: what its busiest moment needed is given back."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+from genericdp.service import heap
+from genericdp.service.heap import Heap
+from tests.scenes.waiting import until
+
+#: What the scripts below have in common: `libc`, `mallinfo2`, and what glibc needs to be called.
+_BEGIN = """
+import ctypes, sys
+from genericdp.service import heap
+
+class Info(ctypes.Structure):
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_size_t) for name in names.split()]
+
+libc = ctypes.CDLL(None)
+libc.mallinfo2.restype = Info
+libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+if sys.argv[1] == "kept small":
+    heap.keep_small()
+"""
+
+#: Frees a block of 1 MiB, and then says whether one of 256 KiB is mapped on its own (`mallinfo2.hblkhd`).
+_LARGE_BLOCK = """
+libc.free(libc.malloc(1 << 20))
+before = libc.mallinfo2().hblkhd
+block = libc.malloc(256 << 10)
+print(libc.mallinfo2().hblkhd > before)
+"""
+
+#: Fills the heap with 8 MiB, frees all but the end of it, and says whether that much memory is given back:
+#: first by free(3), then by `give_back`.
+_HOLE = """
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+blocks = [libc.malloc(64 << 10) for _ in range(129)]
+for block in blocks:
+    ctypes.memset(block, 1, 64 << 10)
+full = resident()
+for block in blocks[:-1]:
+    libc.free(block)
+print(full - resident() > 7 << 20)
+heap.give_back()
+print(full - resident() > 7 << 20)
+"""
+
+
+def lines_of(script: str, how: str = "kept small") -> list[str]:
+    command = [sys.executable, "-c", _BEGIN + script, how]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def test_a_large_block_leaves_no_hole_in_the_heap_after_another_one_was_freed() -> None:
+    assert lines_of(_LARGE_BLOCK) == ["True"]
+    assert lines_of(_LARGE_BLOCK, "as glibc does it") == ["False"], "glibc raises its threshold no longer"
+
+
+def test_free_memory_in_the_middle_of_the_heap_is_given_back() -> None:
+    assert lines_of(_HOLE) == ["False", "True"]
+
+
+async def test_memory_is_given_back_once_for_all_the_work_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back: list[float] = []
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(heap, "give_back", lambda: given_back.append(loop.time()))
+    monkeypatch.setattr(heap, "GIVE_BACK_AFTER_S", 0.05)
+    seen, began = Heap(), loop.time()
+    for _ in range(3):
+        seen.see_work()
+    await until(lambda: given_back)
+    (at,) = given_back
+    assert at >= began + 0.05
+    seen.see_work()
+    await until(lambda: len(given_back) == 2)

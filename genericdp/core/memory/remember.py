@@ -119,7 +119,7 @@ def remember(
     )
     if crowded:
         devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
-    final = with_waiting(shared, held, devices)
+    final = with_waiting(shared, held, devices, inventory.ties)
     complete = replace(
         inventory,
         offers=final,

@@ -17,12 +17,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
+from itertools import chain, product, repeat
 
 from genericdp.core.buses.port import is_hub
 from genericdp.core.device import UdevDevice
+from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_path, model_of
+from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_number, is_of_path, model_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
@@ -52,6 +53,7 @@ class Whereabouts:
     """The spots of remembered devices, each with the devices that are or were there."""
 
     def __init__(self, devices: Mapping[str, Remembered]) -> None:
+        self._devices = devices
         self._at: dict[Spot, list[tuple[Spot, str]]] = {}
         for id_, known in devices.items():
             for spot in (*known.device.spots, *known.device.also, *known.earlier):
@@ -62,6 +64,23 @@ class Whereabouts:
         for other, id_ in self._at.get(spot.of_all, ()):
             if spot.may_be(other):
                 yield id_
+
+    def at_other_ports(self, spot: Spot, model: str) -> Iterator[str]:
+        """Those that have or had this node of the unit at another port: its serial number and model tell."""
+        for port, other, id_ in self._of_units.get((spot.serial, spot.within), ()):
+            if port != spot.port and (other == model or not (other and model)):
+                yield id_
+
+    @cached_property
+    def _of_units(self) -> Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]:
+        """Serial number and place within the unit -> the port and the model of the unit, and the device."""
+        found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+        for id_, known in self._devices.items():
+            models = chain(known.device.models, repeat(""))
+            for spot, model in zip((*known.device.spots, *known.earlier), models, strict=False):
+                if spot.serial and not (is_of_number(spot) or why_filler(spot.serial)):
+                    found.setdefault((spot.serial, spot.within), []).append((spot.port, model, id_))
+        return found
 
 
 def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:

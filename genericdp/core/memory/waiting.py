@@ -7,6 +7,8 @@ The rules of this file:
 * A shared id does not wait for another shared one.
 * Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
   to the next one.
+* A unit with a serial number is the same one at another port, unless the ids tell such units apart: those of
+  twins say the port, and so do those of a rule with `identity = "port"`.
 * Usually nothing waits, and finding this out costs one look at each holding.
 * The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, it has
   none. So a device may be the one that a pod holds if it has the same model and port, and exactly one of the
@@ -17,14 +19,16 @@ The rules of this file:
   serial number.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, repeat
 from typing import NamedTuple
 
+from genericdp.core.inventory.identity import is_made_of
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
+from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import Spot, spot_of
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
@@ -32,11 +36,12 @@ from genericdp.core.memory.renewal import Renewal
 
 
 def with_waiting(
-    offers: Mapping[str, Offer], held: Held, devices: Mapping[str, Remembered]
+    offers: Mapping[str, Offer], held: Held, devices: Mapping[str, Remembered], ties: Ties
 ) -> Mapping[str, Offer]:
     """The offers in which the ids that have to wait are Unhealthy.
 
     devices  all that are remembered, by id
+    ties     the units of which there are twins
     """
     elsewhere = {
         id_: holding
@@ -45,15 +50,8 @@ def with_waiting(
     }
     if not elsewhere:
         return offers
-    holders: dict[str, dict[str, Holding]] = {}
-    for id_, holding in elsewhere.items():
-        holders.setdefault(holding.device, {})[id_] = holding
-    whereabouts = Whereabouts({id_: devices[id_] for id_ in holders if id_ in devices})
-    held_devices = frozenset(holding.device for holding in held.values())
-    return {
-        name: _with(offer, dict(_waiting(offer, holders, whereabouts, devices, held_devices)), held_devices)
-        for name, offer in offers.items()
-    }
+    others = _Others(elsewhere, devices, frozenset(holding.device for holding in held.values()), ties)
+    return {name: _with(offer, dict(others.waiting(offer)), others.held) for name, offer in offers.items()}
 
 
 def ids_that_wait(before: Mapping[str, Offer], after: Mapping[str, Offer]) -> tuple[str, ...]:
@@ -84,33 +82,6 @@ def _is_shared(offer: Offer) -> bool:
     return not offer.resource.is_exclusive
 
 
-def _waiting(
-    offer: Offer,
-    holders: Mapping[str, Mapping[str, Holding]],
-    whereabouts: Whereabouts,
-    devices: Mapping[str, Remembered],
-    held_devices: Collection[str],
-) -> Iterator[tuple[str, str]]:
-    """The ids of an offer that have to wait, each with the reason. `holders`: device -> who holds it."""
-    shared = _is_shared(offer)
-    for device in offer.devices:
-        if devices[device.id].absent_since is not None:
-            continue
-        others = {
-            id_: holding
-            for spot in _spots_of(device, is_held=device.id in held_devices)
-            for holder in whereabouts.at(spot)
-            for id_, holding in holders[holder].items()
-            if not (shared and holding.shared)
-        }
-        if others:
-            names = sorted(others)
-            for id_ in ids_of(device.id, offer.resource.replicas):
-                other = next((name for name in names if name != id_), None)
-                if other is not None:
-                    yield id_, _reason(offer, other, others[other])
-
-
 def _spots_of(device: Device, *, is_held: bool) -> Iterator[Spot]:
     """Where a pod may have got a node of the device, under its number and from an earlier release as well.
 
@@ -124,6 +95,53 @@ def _spots_of(device: Device, *, is_held: bool) -> Iterator[Spot]:
     for node in device.nodes:
         if not node.is_bare:
             yield spot_of(node.number)
+
+
+class _Others:
+    """What pods got and is not offered as it was given. `held`: the devices of all that pods hold."""
+
+    def __init__(
+        self, elsewhere: Held, devices: Mapping[str, Remembered], held: frozenset[str], ties: Ties
+    ) -> None:
+        self._holders: dict[str, dict[str, Holding]] = {}
+        for id_, holding in elsewhere.items():
+            self._holders.setdefault(holding.device, {})[id_] = holding
+        self._whereabouts = Whereabouts({id_: devices[id_] for id_ in self._holders if id_ in devices})
+        self._devices, self.held, self._ties = devices, held, ties
+
+    def waiting(self, offer: Offer) -> Iterator[tuple[str, str]]:
+        """The ids of an offer that have to wait, each with the reason."""
+        shared = _is_shared(offer)
+        for device in offer.devices:
+            if self._devices[device.id].absent_since is not None:
+                continue
+            is_held = device.id in self.held
+            there = map(self._whereabouts.at, _spots_of(device, is_held=is_held))
+            others = {
+                id_: holding
+                for holder in chain(*there, () if is_held else self._plugged_in_elsewhere(offer, device))
+                for id_, holding in self._holders[holder].items()
+                if not (shared and holding.shared)
+            }
+            names = sorted(others)
+            for id_ in ids_of(device.id, offer.resource.replicas) if others else ():
+                if other := next((name for name in names if name != id_), None):
+                    yield id_, _reason(offer, other, others[other])
+
+    def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[str]:
+        """The devices that pods got of the same unit, which may have been at another port then."""
+        names_properties = isinstance(offer.resource.identity, tuple)
+        for spot, model in zip(device.spots, chain(device.models, repeat("")), strict=False):
+            for id_ in self._whereabouts.at_other_ports(spot, model):
+                was, given = self._devices[id_].device, self._devices[id_].resource
+                by_serial = is_made_of(was.unit, given, "serial", spot.serial)
+                if not (
+                    (was.unit == device.unit and was.unit in self._ties)
+                    or is_made_of(was.unit, given, "port", was.port)
+                    # Both have ids of properties, whose values are not the same.
+                    or (given == offer.resource.name and names_properties and not by_serial)
+                ):
+                    yield id_
 
 
 def _reason(offer: Offer, id_: str, holding: Holding) -> str:

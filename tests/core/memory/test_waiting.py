@@ -172,6 +172,65 @@ def test_it_waits_wherever_its_unit_was_when_it_comes_back() -> None:
     assert node.look(rule("serial"), STICK) == {"serial_A5": waiting}
 
 
+MOVED = replace(a_usb_serial(3, serial="A5", port="7"), incarnation=2)
+AT_PORT = '{{ SUBSYSTEM = "tty", usb = {{ port = "{}" }} }}'
+
+
+@pytest.mark.parametrize("step", ["edited first", "unplugged first"])
+@pytest.mark.parametrize("edit", ["the resource is renamed", "the identity is edited"])
+def test_it_waits_at_another_port_as_well(edit: str, step: str) -> None:
+    before, held, after, _ = EDITS[edit]
+    node = Node()
+    node.look(before, STICK)
+    node.allocate(held)
+    node.look(after if step == "edited first" else before, *([STICK] if step == "edited first" else []))
+    told = node.look(after, MOVED)
+    (new,) = told.keys() - {held, "ftdi_port-2_nowobh74uu"}
+    of = "" if held in told else " of example.com/ftdi"
+    assert told[new] == f"a pod may still hold it as {held}{of}"
+    assert node.look(after, answer=node.nobody_holds_anything()).get(new) == "it is unplugged"
+    assert node.look(after, MOVED)[new] == "Healthy"
+
+
+def test_it_waits_at_a_port_that_another_resource_takes() -> None:
+    rules = rule("a", match=AT_PORT.format(2)) + rule("b", match=AT_PORT.format(7))
+    node = Node()
+    assert node.look(rules, STICK) == {"a_A5": "Healthy"}
+    node.allocate("a_A5")
+    told = node.look(rules, MOVED)
+    assert told["b_A5"] == "a pod may still hold it as a_A5 of example.com/a"
+
+
+UNTOLD = {
+    "the ids say the port": (rule("ftdi", 'identity = "port"'), "A5", "6001"),
+    "the ids say a property": (rule("ftdi", 'identity = ["ID_PATH"]'), "A5", "6001"),
+    "another model": (rule("a", match=AT_PORT.format(2)) + rule("b", match=AT_PORT.format(7)), "A5", "6015"),
+    "a filler": (rule("ftdi"), "0001", "6001"),
+}
+
+
+@pytest.mark.parametrize(("rules", "serial", "product"), UNTOLD.values(), ids=UNTOLD)
+def test_what_need_not_be_the_unit_does_not_wait_at_another_port(
+    rules: str, serial: str, product: str
+) -> None:
+    node = Node()
+    (held,) = node.look(rules, a_usb_serial(3, serial=serial))
+    node.allocate(held)
+    told = node.look(rules, a_usb_serial(4, serial=serial, product=product, port="7"))
+    assert told.pop(held, "it is unplugged") == "it is unplugged"
+    assert set(told.values()) == {"Healthy"}
+
+
+def test_a_twin_does_not_wait_at_another_port_for_the_pod_of_the_other_one() -> None:
+    node = Node()
+    twin = a_usb_serial(4, serial="A5", port="3", devnum=9)
+    node.look(rule(), STICK, twin)
+    node.allocate("ftdi_A5")
+    told = node.look(rule(), twin)
+    del told["ftdi_A5"]
+    assert set(told.values()) == {"Healthy"}
+
+
 def test_twins_that_both_wait_under_another_name_are_not_confused_later() -> None:
     """Which of them has the plain id is decided when they begin to wait, and outlasts re-plugs and boots."""
     first, second = (a_usb_serial(n, serial="SAME", port=port) for n, port in enumerate("15"))

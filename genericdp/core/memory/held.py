@@ -59,6 +59,9 @@ class Holding:
 #: Id as the kubelet knows it -> what the pod has.
 Held = Mapping[str, Holding]
 
+#: Each is a resource and an id.
+_Pairs = Iterable[tuple[str, str]]
+
 
 @dataclass(frozen=True, slots=True)
 class Named:
@@ -147,11 +150,12 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
         for is_listed in (_is_listed(id_, listed, holding, answer),)
         if id_ in listed or not _is_released(id_, is_listed, holding, answer)
     }
-    new = (each for each in answer.ids if each[1] not in kept)
-    resources, with_links = {*offers, *answer.ours}, frozenset(map(device_of, answer.led))
-    after = _with(kept, _of_ours(new, resources, devices, with_links), offers, devices, listed=True)
-    earlier = (each for each in answer.earlier if each[1] not in held)
-    after = _with(after, _of_ours(earlier, resources, devices, with_links), offers, devices, listed=False)
+    ours, with_links = _ours({*offers, *answer.ours}, devices), frozenset(map(device_of, answer.led))
+    sure = ours.union(each.resource for each in answer.named if each.cdi)
+    after: Held = kept
+    for named, known, is_listed in ((answer.ids, kept, True), (answer.earlier, held, False)):
+        new = _of_ours((each for each in named if each[1] not in known), ours, devices, with_links)
+        after = _with(after, new, offers, devices, sure, listed=is_listed)
     return held if after == held else after
 
 
@@ -177,9 +181,10 @@ def new_ids(
 ) -> frozenset[str]:
     """The devices of these resources that pods hold as this answer says, and nothing else has said."""
     named = ((name, id_) for name, id_ in (*answer.ids, *answer.earlier) if id_ not in held)
-    # Ids of resources that no rule names (`answer.ours`) are no ids that a device could get now.
-    ours = _of_ours(named, resources, devices, frozenset(map(device_of, answer.led)))
-    return frozenset(_unoffered(name, id_, devices, listed=True).device for name, id_ in ours)
+    # A resource that no rule names any more had the same ids if only its domain was another one.
+    ours = _ours({*resources, *answer.ours}, devices)
+    found = _of_ours(named, ours, devices, frozenset(map(device_of, answer.led)))
+    return frozenset(_unoffered(name, id_, devices, listed=True).device for name, id_ in found)
 
 
 def may_be_of_the_past(held: Held, answer: Answer) -> bool:
@@ -206,14 +211,14 @@ def device_of(link: str) -> str:
     return link.removeprefix(HELD).partition("@")[0]
 
 
+def _ours(resources: Iterable[str], devices: Mapping[str, Remembered]) -> frozenset[str]:
+    return frozenset(resources).union(known.resource for known in devices.values())
+
+
 def _of_ours(
-    named: Iterable[tuple[str, str]],
-    resources: Iterable[str],
-    devices: Mapping[str, Remembered],
-    with_links: Collection[str] = (),
-) -> Iterable[tuple[str, str]]:
-    """The pairs of resource and id among these that may name a device of this daemon."""
-    ours = {*resources, *(known.resource for known in devices.values())}
+    named: _Pairs, ours: Collection[str], devices: Mapping[str, Remembered], with_links: Collection[str] = ()
+) -> _Pairs:
+    """The pairs of resource and id among these that may name a device of this daemon. `ours`: resources."""
     return (
         (name, id_)
         for name, id_ in named
@@ -225,13 +230,14 @@ def _of_ours(
 
 def _with(
     held: Held,
-    named: Iterable[tuple[str, str]],
+    named: _Pairs,
     offers: Mapping[str, Offer],
     devices: Mapping[str, Remembered],
+    sure: Collection[str],
     *,
     listed: bool,
 ) -> Held:
-    """The holdings with those that the kubelet names, as resource and id."""
+    """The holdings with those that the kubelet names, as resource and id. `sure`: resources of ours."""
     offered: dict[str, Holding] = {}
     others: list[tuple[str, str]] = []
     for name, id_ in sorted(named):
@@ -239,19 +245,13 @@ def _with(
             continue
         if name in offers and id_ in offers[name].ids:
             offered[id_] = _holding(offers[name], id_, listed=listed)
-        elif name in offers or not any(id_ in offer.ids for offer in offers.values()):
+        elif name in sure or not any(id_ in offer.ids for offer in offers.values()):
             others.append((name, id_))
     after = {**held, **offered}
     return {**after, **_with_room(others, after, devices, listed=listed)} if others else after
 
 
-def _with_room(
-    others: Iterable[tuple[str, str]],
-    held: Held,
-    devices: Mapping[str, Remembered],
-    *,
-    listed: bool,
-) -> Held:
+def _with_room(others: _Pairs, held: Held, devices: Mapping[str, Remembered], *, listed: bool) -> Held:
     """What pods have of devices that are not offered, as far as a list has room: first of remembered ones."""
     ids = Counter(holding.resource for holding in held.values())
     taken: dict[str, Holding] = {}

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import Answer, joined
+from genericdp.core.memory.held import Answer, Named, joined
 from genericdp.core.memory.memory import Memory, resumed
 from genericdp.core.rules.resource import UNPLUG_GRACE_S
 from tests.core.memory.test_without_nodes import a_unit, by_all, why_waiting, without_node
@@ -14,6 +14,7 @@ from tests.scenes.edits import Node, rule
 
 TTY = a_usb_serial(0)
 X, Y = "example.com/x", "example.com/y"
+OTHER = "other.example"
 
 
 def begun(node: Node, resource: str, id_: str, led: dict[str, str]) -> Answer:
@@ -110,6 +111,37 @@ def test_an_id_of_another_plugin_that_is_spelled_like_ours_is_not_ours(*, is_los
         assert node.look(rule("y"), TTY, answer=answer) == {"y_A50285BI": "Healthy"}
         assert not node.memory.held
         answer = replace(answer, ids=answer.earlier, earlier=frozenset(), complete=True)
+
+
+@pytest.mark.parametrize("by_cdi", [False, True])
+@pytest.mark.parametrize("led", [{}, {"ftdi_A50285BI": "/dev/ttyUSB0"}], ids=["after a boot", ""])
+def test_the_same_id_in_another_domain_waits_for_its_pod(led: dict[str, str], *, by_cdi: bool) -> None:
+    """Ids in the domain of the settings do not say it, so an edit of that setting changes no id."""
+    node = Node()
+    old, ids = "example.com/ftdi", frozenset({"ftdi_A50285BI"})
+    answer = begun(node, old, "ftdi_A50285BI", led)
+    if by_cdi:
+        answer = replace(answer, named=(Named(old, ids, (f"{old}=ftdi_A50285BI",)),))
+    else:
+        answer = replace(answer, ours=frozenset({old}))
+    told = node.look(rule(), TTY, answer=answer, domain=OTHER)
+    if by_cdi and not led:
+        assert told == {"ftdi_A50285BI": "Healthy"}, "its pod cannot start again: the runtime refuses it"
+        return
+    assert "Healthy" not in told.values()
+    assert node.look(rule(), TTY, domain=OTHER) == told
+    assert node.look(rule(), TTY, answer=node.nobody_holds_anything(), domain=OTHER) == {
+        "ftdi_A50285BI": "Healthy"
+    }
+
+
+def test_and_so_do_its_twins() -> None:
+    node = Node()
+    answer = begun(node, "example.com/ftdi", "ftdi_SAME", {})
+    twins = a_usb_serial(0, serial="SAME"), a_usb_serial(1, serial="SAME", port="3", devnum=7)
+    answer = replace(answer, ours=frozenset({"example.com/ftdi"}))
+    assert "Healthy" not in node.look(rule(), *twins, answer=answer, domain=OTHER).values()
+    assert "Healthy" not in node.look(rule(), *twins, domain=OTHER).values()
 
 
 def test_an_id_that_still_means_what_its_link_led_to_stays_healthy() -> None:

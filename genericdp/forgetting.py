@@ -75,7 +75,7 @@ class Forgetting:
     due            when the next grace period ends; None without one
     waits          whether a device has to wait until nobody holds it
     held           what pods hold
-    tell           called with each answer
+    tell           called with each answer; None: there was none
     tell_saved     called before that with what the checkpoint says; None: nobody knows
     on_read        called when the checkpoint was read, with the error or None
     """
@@ -90,7 +90,7 @@ class Forgetting:
         due: Callable[[], float | None],
         waits: Callable[[], bool],
         held: Callable[[], Held],
-        tell: Callable[[Answer], None],
+        tell: Callable[[Answer | None], None],
         tell_saved: Callable[[Checkpoint | None], None],
         on_read: Callable[[GenericdpError | None], None],
     ) -> None:
@@ -223,6 +223,9 @@ class Forgetting:
         complete, asked = self.complete(), self._now()
         seen = self._kubelet_seen
         held = await podresources.ask(self._pod_resources)
+        if held is None and self._is_needed():
+            # Some of what is due is decided by time alone.
+            self._tell(None)
         if held is None or self._is_another(seen):
             return
         followed = self._lists.are_followed()

@@ -47,6 +47,7 @@ class Asked:
         self.on_answer: Callable[[], None] = lambda: None
         self.on_reading: Callable[[], None] = lambda: None
         self.answers: list[Answer] = []
+        self.looks = 0
         self.held: Held = {}
         self.checkpointed: frozenset[str] | GenericdpError = frozenset()
         self.named: tuple[Named, ...] = ()
@@ -72,7 +73,7 @@ class Asked:
             due=lambda: self.due,
             waits=lambda: self.waits,
             held=lambda: self.held,
-            tell=self.answers.append,
+            tell=self._tell,
             tell_saved=self.saved.append,
             on_read=self.tried.append,
         )
@@ -91,6 +92,12 @@ class Asked:
         await (idle() if last is None else until(last))
         task.cancel()
         await asyncio.wait((task,))
+
+    def _tell(self, answer: Answer | None) -> None:
+        if answer is None:
+            self.looks += 1
+        else:
+            self.answers.append(answer)
 
     def are_followed(self) -> bool:
         return self.followed
@@ -247,7 +254,16 @@ async def test_a_kubelet_that_does_not_answer_is_asked_a_few_times_and_then_left
     asked = Asked(monkeypatch)
     asked.silent = 1000
     await asked.run_until(lambda: asked.times == forgetting.FIRST_TRIES)
-    assert (asked.times, asked.answers) == (forgetting.FIRST_TRIES, [])
+    assert (asked.times, asked.answers, asked.looks) == (forgetting.FIRST_TRIES, [], 0)
+
+
+async def test_what_time_alone_decides_does_not_wait_for_a_kubelet_that_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = Asked(monkeypatch)
+    asked.silent, asked.due = 1000, 0.0
+    await asked.run_until(lambda: asked.looks)
+    assert (asked.times, asked.answers, asked.looks) == (1, [], 1)
 
 
 async def test_a_kubelet_that_does_not_answer_is_given_time_before_it_is_asked_again(

@@ -228,10 +228,10 @@ class TestNode:
         forgetting = self.service.daemon._forgetting
         complete, tell = False, forgetting._tell
 
-        def see(answer: Answer) -> None:
+        def see(answer: Answer | None) -> None:
             nonlocal complete
             tell(answer)
-            complete |= answer.complete
+            complete |= answer is not None and answer.complete
 
         forgetting._tell = see
         forgetting.look_again()

@@ -109,7 +109,10 @@ def learn_names(answered: Answered, answer: Answer, held: Held) -> Answered:
 
 
 def learn_links(held: Held, answer: Answer) -> Held:
-    """The holdings after an answer of PodResources, with the links of those of which none are known."""
+    """The holdings after an answer of PodResources, with the links that it tells of.
+
+    Those that are known may be of an earlier pod: what Allocate gave since may never have been saved.
+    """
     learned: dict[str, dict[str, None]] = {}
     room = LEARNED_LIMIT
     for named in answer.named:
@@ -119,23 +122,22 @@ def learn_links(held: Held, answer: Answer) -> Held:
             device = held[id_].device
             its_own = own.get(device, [])
             if shared or its_own != [device]:
-                mine = learned.setdefault(id_, {})
+                mine = learned.setdefault(id_, dict.fromkeys(held[id_].links))
                 most = min(room, HELD_LINK_LIMIT - len(mine))
                 new = dict.fromkeys(islice(_valid(chain(its_own, shared), device), max(0, most)))
                 room -= len(new)
                 mine.update(new)
-    found = {id_: replace(held[id_], links=tuple(links)) for id_, links in learned.items() if links}
+    found = {
+        id_: replace(held[id_], links=tuple(links))
+        for id_, links in learned.items()
+        if len(links) > len(held[id_].links)
+    }
     return {**held, **found} if found else held
 
 
 def _may_lack_links(holding: Holding | None, named: Named) -> bool:
     """Whether the links are not known that a pod got with an id. What this daemon gave is known."""
-    return (
-        holding is not None
-        and not holding.links
-        and holding.given is None
-        and holding.resource == named.resource
-    )
+    return holding is not None and holding.given is None and holding.resource == named.resource
 
 
 def _by_device(links: Iterable[str]) -> tuple[Mapping[str, list[str]], list[str]]:
@@ -167,7 +169,7 @@ def with_links(devices: Mapping[str, Remembered], before: Held, held: Held) -> M
     more: dict[str, Remembered] = {}
     for id_, holding in held.items():
         known = more.get(holding.device) or devices.get(holding.device)
-        if known is not None and (id_ not in before or (holding.links and not before[id_].links)):
+        if known is not None and (id_ not in before or len(holding.links) > len(before[id_].links)):
             got = holding.links or (holding.device,)
             links = tuple(dict.fromkeys((*known.device.links, *got)))
             if len(links) > len(known.device.links):

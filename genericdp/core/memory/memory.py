@@ -128,13 +128,18 @@ class _Ports:
         }
 
     @cached_property
-    def _all(self) -> Collection[str]:
+    def of_devices(self) -> frozenset[str]:
+        """The ports at which devices are remembered."""
         # In every step, and there may be thousands.
         every = self._memory.devices.values()
         found = {known.device.port for known in every}
         found |= {spot.port for known in every for spot in known.device.spots}
         found |= {spot.port for known in every if known.earlier for spot in known.earlier}
-        return found.union(self._memory.ties.values())
+        return frozenset(found)
+
+    @cached_property
+    def _all(self) -> Collection[str]:
+        return self.of_devices.union(self._memory.ties.values())
 
 
 class _Numbers:
@@ -181,8 +186,9 @@ def with_apart(memory: Memory, before: Memory, two: Pairs, now: float) -> Memory
 
     before  the memory with which the step began
     """
-    is_known = _Ports(memory)
-    apart = {slow: pair for slow, pair in before.apart.items() if is_known(slow) or is_known(pair.fast)}
+    # A tie of twins lasts for ever, and says nothing about a socket.
+    ports = _Ports(memory).of_devices
+    apart = {slow: pair for slow, pair in before.apart.items() if {slow, pair.fast} & ports}
     since = {slow: before.two[slow][0] if slow in before.two else now for slow in two}
     return replace(memory, apart=apart, two={slow: (since[slow], pair) for slow, pair in two.items()})
 

@@ -230,8 +230,19 @@ def test_what_pods_got_while_two_parts_were_new_in_a_socket_stays_theirs(
     assert {path: id_ for id_, path in node.inventory.links().items()} == pods
 
 
-def test_a_socket_is_one_port_again_when_nothing_in_it_is_remembered() -> None:
+@pytest.mark.parametrize("twins", [False, True], ids=["", "after twins"])
+def test_a_socket_is_one_port_again_when_nothing_in_it_is_remembered(*, twins: bool) -> None:
     node = Node()
+    if twins:
+        # Which of them came first is remembered for ever, with the port of the first one.
+        twin = a_tty_in_socket(0, fast=False, serial="T", devnum=90)
+        node.look(rule("x"), twin)
+        node.look(rule("x"), twin, a_tty_in_socket(1, port="3", fast=False, serial="T", devnum=91))
+        assert node.memory.ties
+        node.look(TTYS)
+        node.now += 10_000.0
+        node.look(TTYS, answer=node.nobody_holds_anything())
+        assert not node.memory.devices
     stay(node, two_parts())
     assert node.memory.apart
     node.look(TTYS)

@@ -58,16 +58,16 @@ class Pattern:
 
 def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
     """A glob with `|` alternatives. `fold` normalises the values and the literals (hex ids); what is not
-    a literal must be written in the form that `fold` gives.
+    a literal must be written in the form that `fold` gives, in which case does not matter.
 
-    Raises BadPatternError for an unclosed `[` or a backslash at the end.
+    Raises BadPatternError for a bad `[…]` or a backslash at the end.
     """
     _check_length(text)
     folded = fold or (lambda value: value)
     try:
         alternatives = alternatives_of(text)
     except BadGlobError as error:
-        raise BadPatternError(f"bad glob: {error}") from None
+        raise BadPatternError(f"bad glob: {error}", error.hint) from None
     literals = [each.literal for each in alternatives if each.literal is not None]
     beginnings = tuple(each.beginning for each in alternatives) if fold is None else None
     if len(literals) == len(alternatives):
@@ -79,7 +79,7 @@ def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
         "|".join(
             each.source if each.literal is None else re.escape(folded(each.literal)) for each in alternatives
         ),
-        re.DOTALL,
+        re.DOTALL if fold is None else re.DOTALL | re.IGNORECASE,
     )
     return Pattern(
         repr_text(text),

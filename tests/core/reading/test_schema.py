@@ -29,6 +29,8 @@ ONLY_CHECK_SEES = {
     "bad-cdi-name",
     "bad-devlink-glob",
     "bad-glob",
+    "unknown-class-in-a-glob",
+    "collating-symbol-in-a-glob",
     "bad-hex-glob",
     "bad-regex",
     "bound-is-infinite",

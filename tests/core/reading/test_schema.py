@@ -38,6 +38,7 @@ ONLY_CHECK_SEES = {
     "container-path-below-another-one",
     "container-path-goes-up",
     "container-path-is-a-directory",
+    "container-path-with-a-long-name",
     "devlinks-below-the-container-path",
     "devname-is-a-kernel-name",
     "devname-of-which-one-is-a-kernel-name",

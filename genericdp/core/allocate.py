@@ -249,7 +249,7 @@ def _envs(resource: Resource, texts: _Texts, envs: Mapping[str, str]) -> dict[st
 
 
 def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:
-    places = ContainerPaths[bool]()
+    places = ContainerPaths[bool](nested=True)
     for mount in resource.mounts:
         inside, outside = (texts.of(path, for_path) for path in (mount.container_path, mount.host_path))
         for container_path, host_path in zip(inside, outside, strict=True):

@@ -4,11 +4,14 @@ The rules of this file:
 
 * Of two DeviceSpecs with the same container path, the kubelet silently drops one. So a path that is
   taken gets a number, `-1`, `-2`, …
+* A device node cannot be a directory: runc refuses the container, or leaves out the node. So the part of a
+  path that would be both gets a number.
 * Entering a path costs the same however many are taken: an answer may have 20,000 that want one path.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Generic, TypeVar
 
 Access = TypeVar("Access")
@@ -17,10 +20,14 @@ Access = TypeVar("Access")
 class ContainerPaths(Generic[Access]):
     """The container paths of one answer: the host path that is there, and how it may be used."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, nested: bool = False) -> None:
+        """`nested`: whether a path may be below another one, as those of mounts."""
         self._taken: dict[str, str] = {}
         self._access: dict[str, Access] = {}
         self._beside: dict[str, _Beside] = {}
+        self._nested = nested
+        # What a path wants as its directory -> what it gets. What is in use as a directory leads to itself.
+        self._directories: dict[str, str] = {"": ""}
 
     def __iter__(self) -> Iterator[tuple[str, str, Access]]:
         """Each container path with its host path and access, in the order in which they were entered."""
@@ -28,19 +35,48 @@ class ContainerPaths(Generic[Access]):
 
     def place(self, path: str, host_path: str, access: Access) -> str:
         """Enter a path of the host under a container path, or under the next free one. Returns that path."""
-        if self._taken.setdefault(path, host_path) == host_path:
-            self._access.setdefault(path, access)
+        if not self._nested:
+            path = self._in_directory(path)
+        if self._enter(path, host_path, access) == host_path:
             return path
         if path not in self._beside:
             self._beside[path] = _Beside()
         beside = self._beside[path]
         while (found := beside.paths.get(host_path)) is None:
             numbered = f"{path}-{beside.next}"
-            there = self._taken.setdefault(numbered, host_path)
-            self._access.setdefault(numbered, access)
-            beside.paths.setdefault(there, numbered)
+            there = self._enter(numbered, host_path, access)
+            if there is not None:
+                beside.paths.setdefault(there, numbered)
             beside.next += 1
         return found
+
+    def _enter(self, path: str, host_path: str, access: Access) -> str | None:
+        """Enter this path if it is free. Returns the host path that is there now; None: it is a directory."""
+        there = self._taken.get(path)
+        if there is None and path not in self._directories:
+            self._access[path] = access
+            there = self._taken[path] = host_path
+        return there
+
+    def _in_directory(self, path: str) -> str:
+        """The path with a directory that is no device node."""
+        wanted = path[: path.rindex("/")]
+        directory = self._directories.get(wanted)
+        if directory is None:
+            directory = ""
+            for name in wanted.split("/")[1:]:
+                directory = self._directory(f"{directory}/{name}")
+            self._directories[wanted] = directory
+        return path if directory == wanted else directory + path[len(wanted) :]
+
+    def _directory(self, wanted: str) -> str:
+        """The directory that is wanted, or the next one beside it that is no device node."""
+        directory = self._directories.get(wanted, wanted)
+        numbers = count(1)
+        while directory in self._taken:
+            directory = f"{wanted}-{next(numbers)}"
+        self._directories[wanted] = self._directories[directory] = directory
+        return directory
 
 
 @dataclass(slots=True)

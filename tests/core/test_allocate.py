@@ -150,19 +150,54 @@ def test_devices_of_one_container_path_are_told_apart() -> None:
     assert allocation.envs["GENERICDP_EXAMPLE_COM_FTDI"] == "/dev/gps,/dev/gps-1"
 
 
-def test_a_number_that_tells_apart_is_nobody_elses_path() -> None:
-    names = {"1": "x", "2": "x", "3": "x-1", "4": "x"}
-    devices = [
-        a_usb_node(a_usb_device(port, serial=f"S{port}"), "tty", f"ttyUSB{port}", properties={"NAME": name})
-        for port, name in names.items()
+def named(*names: str) -> list[UdevDevice]:
+    """Serial adapters S1, S2, … whose property NAME is one of these."""
+    return [
+        a_usb_node(a_usb_device(f"{n}", serial=f"S{n}"), "tty", f"ttyUSB{n}", properties={"NAME": name})
+        for n, name in enumerate(names, 1)
     ]
-    allocation = answer(FTDI + 'container_path = "/dev/{NAME}"', devices)
+
+
+def test_a_number_that_tells_apart_is_nobody_elses_path() -> None:
+    allocation = answer(FTDI + 'container_path = "/dev/{NAME}"', named("x", "x", "x-1", "x"))
     assert paths(allocation) == {
         "/dev/x": f"{LINKS}/ftdi_S1",
         "/dev/x-1": f"{LINKS}/ftdi_S2",
         "/dev/x-1-1": f"{LINKS}/ftdi_S3",
         "/dev/x-2": f"{LINKS}/ftdi_S4",
     }
+
+
+@pytest.mark.parametrize(
+    ("path", "names", "given"),
+    [
+        (["/dev/{NAME}", "/dev/a/b"], ["a"], ["/dev/a", "/dev/a-1/b"]),
+        (["/dev/a/b", "/dev/{NAME}"], ["a"], ["/dev/a/b", "/dev/a-1"]),
+        (
+            ["/dev/{NAME}", "/dev/a/{NAME}"],
+            ["a", "a-1"],
+            ["/dev/a", "/dev/a-1/a", "/dev/a-1-1", "/dev/a-1/a-1"],
+        ),
+        (
+            ["/dev/{NAME}", "/dev/a/b/c"],
+            ["a-1", "a"],
+            ["/dev/a-1", "/dev/a/b/c", "/dev/a-2", "/dev/a/b/c-1"],
+        ),
+        (["/dev/a/{NAME}", "/dev/a/b/c"], ["b"], ["/dev/a/b", "/dev/a/b-1/c"]),
+        (["/dev/{NAME}", "/dev/a/b/c", "/dev/{NOT_THERE|a}"], ["a"], ["/dev/a", "/dev/a-1/b/c"]),
+    ],
+)
+def test_no_device_node_is_the_directory_of_another_one(
+    path: list[str], names: list[str], given: list[str]
+) -> None:
+    assert list(paths(answer(FTDI + f"container_path = {path}", named(*names)))) == given
+
+
+def test_a_devlink_gives_way_to_a_container_path_that_it_would_be_below() -> None:
+    rules = FTDI + 'container_path = "/dev/{NOT_THERE|serial}"\ndevlinks = ["/dev/serial/by-id/*"]\n'
+    allocation = answer(rules, [A])
+    assert list(paths(allocation)) == ["/dev/serial", "/dev/serial-1/by-id/usb-0403_A-if00-port0"]
+    assert allocation.envs["GENERICDP_EXAMPLE_COM_FTDI"] == "/dev/serial"
 
 
 def test_index_counts_the_devices_of_the_answer() -> None:
@@ -332,6 +367,12 @@ def test_mounts_at_one_container_path_are_told_apart_and_the_same_one_is_one() -
     )
 
 
+def test_a_mount_may_be_below_another_one() -> None:
+    mounts = 'mounts = [{ host_path = "/srv", container_path = "/a" }, '
+    mounts += '{ host_path = "/opt", container_path = "/a/b" }]'
+    assert [mount.container_path for mount in answer(FTDI + mounts, [A]).mounts] == ["/a", "/a/b"]
+
+
 def test_equal_cdi_names_appear_only_once() -> None:
     cdi = 'cdi = ["vendor.example/x={ID_SERIAL_SHORT}", "vendor.example/x=all"]'
     assert answer(FTDI + cdi, [A, B]).cdi_devices == (
@@ -386,7 +427,11 @@ def test_the_group_of_the_nodes_may_go_into_an_env() -> None:
 
 @pytest.mark.parametrize(
     "keys",
-    ['container_path = "/dev/x"', 'mounts = [{ host_path = "/srv/{id}", container_path = "/cal" }]'],
+    [
+        'container_path = "/dev/x"',
+        'container_path = ["/dev/{NOT_THERE|x}", "/dev/x/{id}", "/dev/x/y/{id}/z", "/dev/x/{NO|y}"]',
+        'mounts = [{ host_path = "/srv/{id}", container_path = "/cal" }]',
+    ],
 )
 def test_twice_as_many_devices_under_one_path_are_twice_as_much_work(keys: str) -> None:
     def allocating(size: int) -> Callable[[], object]:

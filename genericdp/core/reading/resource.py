@@ -36,6 +36,7 @@ from genericdp.core.rules.resource import (
     Prefer,
     PreStart,
     Resource,
+    clash_in,
     polled_attributes,
 )
 from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, AnswerBy
@@ -263,17 +264,26 @@ def _check_identity(at: At, written: Mapping[str, Any]) -> None:
 
 
 def _check_paths(at: At, nodes: Sequence[NodeTable]) -> None:
-    """Two tables that put their nodes at one fixed path: a mistake."""
-    seen: set[str] = set()
-    for index, table in enumerate(nodes):
-        for path in table.container_paths:
-            if not path.fields and path.text in seen:
-                where = at
-                if "container_path" in [*at.value.get("node", ()), {}][index]:
-                    where = at.child("node").child(index).child("container_path")
-                raise Mistake(
-                    where,
-                    f"another node of the resource is already at '{path.text}'",
-                    "give each [[resource.node]] a 'container_path' of its own",
-                )
-            seen.add(path.text)
+    """Two nodes at one fixed path, or one below the other: a mistake."""
+    clash = clash_in(nodes)
+    if clash is None:
+        return
+    node, other = clash
+    if other.is_node and other.path == node.path:
+        raise Mistake(
+            _container_path_of(at, other.table),
+            f"another node of the resource is already at {other.text}",
+            "give each [[resource.node]] a 'container_path' of its own",
+        )
+    raise Mistake(
+        _container_path_of(at, node.table),
+        f"{node.text} cannot be a device node, because {other.text} is below it",
+        "write another 'container_path' for this node",
+    )
+
+
+def _container_path_of(at: At, table: int) -> At:
+    """Where the container path of a node table is written."""
+    if "container_path" in [*at.value.get("node", ()), {}][table]:
+        at = at.child("node").child(table)
+    return at.child("container_path")

@@ -17,6 +17,9 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _ANNOTATION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _CDI = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*=[A-Za-z0-9_.:+-]+")
 
+#: The longest name of a file in the file systems of Linux, in bytes (NAME_MAX).
+_LONGEST_NAME = 255
+
 _CDI_HINT = 'write "vendor.example/class=name"'
 
 _TEMPLATE_SCHEMA = definition("template")
@@ -28,7 +31,7 @@ DEFINITIONS: Mapping[str, Schema] = {
     "template": {
         "type": "string",
         "minLength": 1,
-        "pattern": rf"^([^{{}}]|\{{\{{|\}}\}}|\{{{_FIELD}(\|[^{{}}]*)?\}})*$",
+        "pattern": rf"^([^{{}}\x00]|\{{\{{|\}}\}}|\{{{_FIELD}(\|[^{{}}\x00]*)?\}})*$",
     },
     "path": {
         "allOf": [{"type": "string", "pattern": "^(/|\\{link[|}])"}, {"pattern": "[^/]$"}, _TEMPLATE_SCHEMA]
@@ -42,6 +45,10 @@ def template(at: At) -> Template:
 
 
 def _parsed(at: At, text_: str, *, on_key: bool = False) -> Template:
+    if "\0" in text_:
+        # Neither a path nor a variable can contain one, so no runtime would create the container.
+        message = f"'{at.key}' must not contain a null character"
+        raise Mistake(at, message, "leave out '\\u0000'", on_key=on_key)
     try:
         return parse(text_)
     except BadTemplateError as error:
@@ -72,6 +79,11 @@ def path_template(at: At) -> Template:
         raise Mistake(at, f"'{parsed.text}' has an empty component", "it must not end in '/' or contain '//'")
     if components in (["dev"], ["proc"], ["sys"]):
         raise Mistake(at, f"'{parsed.text}' is a directory in every container", "name a file below it")
+    literals = (part for part in parsed.parts if isinstance(part, str))
+    longest = max((len(name.encode()) for part in literals for name in part.split("/")), default=0)
+    if longest > _LONGEST_NAME:
+        message = f"'{at.key}' has a component of {longest} bytes; a file name has at most {_LONGEST_NAME}"
+        raise Mistake(at, message, "write a shorter name")
     return parsed
 
 
@@ -142,7 +154,7 @@ def _variable(at: At) -> tuple[Template, Template]:
     return name, template(at)
 
 
-ENV = _table_of(_variable, rf"[A-Za-z_]([A-Za-z0-9_.-]|\{{{_FIELD}(\|[^{{}}]*)?\}})*")
+ENV = _table_of(_variable, rf"[A-Za-z_]([A-Za-z0-9_.-]|\{{{_FIELD}(\|[^{{}}\x00]*)?\}})*")
 
 
 def _annotation(at: At) -> tuple[str, Template]:

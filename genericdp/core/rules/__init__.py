@@ -4,6 +4,7 @@ Read `resource` first: it is a `[[resource]]` table. It is made of these:
 
     match       conditions for udev devices
     pattern     what a condition wants of a value
+    glob        globs, as regular expressions
     regex       regular expressions, matched in one pass; `expression` is their syntax
     grouping    which nodes form one device
     template    texts with `{fields}`

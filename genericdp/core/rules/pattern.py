@@ -1,14 +1,11 @@
-r"""What a condition wants of a value, compiled: `Pattern.holds(value)`.
+"""What a condition wants of a value, compiled: `Pattern.holds(value)`.
 
 The rules of this file:
 
 * Patterns are compiled when the rule file is parsed, so that matching cannot fail and is cheap.
-* A device chooses its values, so the time to match one grows with its length and no faster. Between two
-  `*` of a glob, the first place that fits is as good as any later one, so an atomic group keeps `re` from
-  trying others. `re` does not match the operator's regular expressions at all: see `regex`.
+* A device chooses its values, so the time to match one grows with its length and no faster: see `glob` and
+  `regex`.
 * Two patterns are equal if the operator wrote the same text; the compiled form is not compared.
-* Globs are those of udev: `*`, `?`, `[a-z]`, `[!a-z]`; a backslash takes the next character as it is;
-  `|` separates alternatives (udev(7), PATTERNS). As in fnmatch(3) without flags, `*` crosses slashes.
 * A property that is missing matches no glob, no regular expression and no bound, so `not` holds for it.
 """
 
@@ -18,15 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from genericdp.core.rules.expression import BadExpressionError
+from genericdp.core.rules.glob import BadGlobError, alternatives_of
 from genericdp.core.rules.regex import Regex
 
 Test = Callable[[str | None], bool]
 
 #: The longest glob and the longest regular expression. A snapshot keeps no longer value of a device.
 LENGTH_LIMIT = 4096
-
-#: Without any of these, a glob is a text.
-_SPECIAL = re.compile(r"[*?\[\\|]")
 
 #: A longer number than any that the kernel has is none.
 _NUMBER = re.compile(r"([+-]?)(?:0[xX]([0-9A-Fa-f]{1,32})|([0-9]{1,32}(?:\.[0-9]{1,32})?))")
@@ -63,13 +58,16 @@ class Pattern:
 
 def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
     """A glob with `|` alternatives. `fold` normalises the values and the literals (hex ids); what is not
-    a literal must be written in the form that `fold` gives.
+    a literal must be written in the form that `fold` gives, in which case does not matter.
 
-    Raises BadPatternError for an unclosed `[` or a backslash at the end.
+    Raises BadPatternError for a bad `[…]` or a backslash at the end.
     """
     _check_length(text)
     folded = fold or (lambda value: value)
-    alternatives = _alternatives(text)
+    try:
+        alternatives = alternatives_of(text)
+    except BadGlobError as error:
+        raise BadPatternError(f"bad glob: {error}", error.hint) from None
     literals = [each.literal for each in alternatives if each.literal is not None]
     beginnings = tuple(each.beginning for each in alternatives) if fold is None else None
     if len(literals) == len(alternatives):
@@ -81,7 +79,7 @@ def glob(text: str, *, fold: Callable[[str], str] | None = None) -> Pattern:
         "|".join(
             each.source if each.literal is None else re.escape(folded(each.literal)) for each in alternatives
         ),
-        re.DOTALL,
+        re.DOTALL if fold is None else re.DOTALL | re.IGNORECASE,
     )
     return Pattern(
         repr_text(text),
@@ -183,110 +181,6 @@ def _beginnings_of(patterns: tuple[Pattern, ...]) -> tuple[str, ...] | None:
 def repr_text(text: str) -> str:
     """The pattern in quotes, as messages and `explain` show it."""
     return f"'{text}'"
-
-
-def _split_alternatives(text: str) -> list[str]:
-    """Split at `|`, but not behind a backslash and not inside `[…]`."""
-    parts, current, index = [], "", 0
-    while index < len(text):
-        char = text[index]
-        if char == "\\":
-            current += text[index : index + 2]
-            index += 2
-        elif char == "[":
-            end = _class_end(text, index)
-            current += text[index : end + 1]
-            index = end + 1
-        elif char == "|":
-            parts.append(current)
-            current = ""
-            index += 1
-        else:
-            current += char
-            index += 1
-    return [*parts, current]
-
-
-def _class_end(text: str, start: int) -> int:
-    """The index where the `[…]` that opens at `start` closes. A `]` in first place is a member."""
-    index = start + 1
-    if text[index : index + 1] in ("!", "^"):
-        index += 1
-    if text[index : index + 1] == "]":
-        index += 1
-    end = text.find("]", index)
-    if end < 0:
-        raise BadPatternError("bad glob: '[' without ']'")
-    return end
-
-
-@dataclass(frozen=True, slots=True)
-class _Alternative:
-    """One alternative of a glob.
-
-    source     as a regular expression
-    literal    the only value that it holds for, or None
-    beginning  what every value begins with that it holds for
-    """
-
-    source: str
-    literal: str | None
-    beginning: str
-
-
-def _alternatives(text: str) -> list[_Alternative]:
-    """Those of a glob. Most are a text, which is soon read."""
-    if _SPECIAL.search(text) is None:
-        return [_Alternative(re.escape(text), text, text)]
-    return [_alternative(part) for part in _split_alternatives(text)]
-
-
-def _alternative(text: str) -> _Alternative:
-    chunks, literal, index = [""], "", 0  # chunks: what stands between the stars
-    beginning: str | None = None
-    while index < len(text):
-        char = text[index]
-        if char in "*?[" and beginning is None:
-            beginning = literal
-        if char == "*":
-            chunks.append("")
-        elif char == "?":
-            chunks[-1] += "."
-        elif char == "[":
-            end = _class_end(text, index)
-            chunks[-1] += _class_source(text[index + 1 : end])
-            index = end
-        else:
-            if char == "\\":
-                index += 1
-                if index == len(text):
-                    raise BadPatternError("bad glob: nothing follows the backslash")
-                char = text[index]
-            chunks[-1] += re.escape(char)
-            literal += char
-        index += 1
-    first, *others = chunks
-    start = literal if beginning is None else beginning
-    if not others:
-        return _Alternative(first, literal if first == re.escape(literal) else None, start)
-    between = "".join(f"(?>.*?{chunk})" for chunk in others[:-1] if chunk)
-    return _Alternative(f"{first}{between}.*{others[-1]}", None, start)
-
-
-def _class_source(members: str) -> str:
-    negated = members[:1] in ("!", "^")
-    members = members[1:] if negated else members
-    source, index = "", 0
-    while index < len(members):
-        first = last = members[index]
-        if members[index + 1 : index + 2] == "-" and index + 2 < len(members):
-            last = members[index + 2]
-            index += 2
-        if first > last:
-            raise BadPatternError(f"bad glob: '[{members}]' is not a set of characters")
-        source += re.escape(first) if first == last else f"{re.escape(first)}-{re.escape(last)}"
-        index += 1
-    return f"[{'^' if negated else ''}{source}]"
 
 
 def hex_id(value: str, digits: int) -> str:

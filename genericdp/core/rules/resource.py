@@ -3,9 +3,11 @@
 Two resources compare equal when they mean the same, so a reload leaves alone what did not change.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
+from typing import NamedTuple
 
 from genericdp.core.rules.grouping import NODE, Grouping, Nearest
 from genericdp.core.rules.match import Match, attributes_wanted
@@ -197,6 +199,46 @@ class Resource:
             *(text for _, text in self.annotations),
             *self.cdi,
         )
+
+
+class FixedPath(NamedTuple):
+    """A path in the container, as far as a rule says it.
+
+    path     up to a `/`: the node itself, or the directory in which it is
+    is_node  whether it is the node itself
+    table    the index of its node table
+    text     how the rule says it, in quotes
+    """
+
+    path: str
+    is_node: bool
+    table: int
+    text: str
+
+
+def clash_in(tables: Sequence[NodeTable]) -> tuple[FixedPath, FixedPath] | None:
+    """The first node whose path is that of the second one, or a directory on the way to it."""
+    # In this order, what is below a path comes right behind it.
+    fixed = sorted(
+        (each for index, table in enumerate(tables) for each in _fixed_paths(index, table)),
+        key=lambda each: (each.path, not each.is_node),
+    )
+    return next(
+        (pair for pair in pairwise(fixed) if pair[0].is_node and pair[1].path.startswith(pair[0].path)), None
+    )
+
+
+def _fixed_paths(index: int, table: NodeTable) -> Iterator[FixedPath]:
+    for path in table.container_paths:
+        whole = f"{path.beginning}/" if not path.fields else _directory_of(path.beginning)
+        yield FixedPath(whole, not path.fields, index, f"'{path.text}'")
+    for devlink in table.devlinks:
+        for beginning in devlink.beginnings or ():
+            yield FixedPath(_directory_of(beginning), False, index, devlink.text)
+
+
+def _directory_of(beginning: str) -> str:
+    return beginning[: beginning.rfind("/") + 1]
 
 
 def attributes_of(resources: Iterable[Resource]) -> frozenset[str]:

@@ -67,6 +67,12 @@ class Template:
         """Its fields, in order."""
         return tuple(part for part in self.parts if isinstance(part, Field))
 
+    @property
+    def beginning(self) -> str:
+        """What it begins with, whatever the values of its fields."""
+        first = self.parts[0] if self.parts else ""
+        return "" if isinstance(first, Field) else first
+
     def expand(
         self, rows: int, column: Callable[[str], Sequence[str]], clean: Callable[[str], str]
     ) -> list[str]:

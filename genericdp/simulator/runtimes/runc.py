@@ -2,15 +2,15 @@
 
 The rules of this file:
 
-* First runc checks the rules of the device cgroup, then nodes are made in order. A file that already
-  exists at the path stays, silently.
+* First runc checks the rules of the device cgroup, then nodes are made in order. A file or directory that
+  already exists at the path stays, silently. A node of before cannot be the directory of another one.
 * crun 1.21 grants nothing for empty permissions, refuses relative paths, and counts the last of two entries
   for one device.
 * In a user namespace runc cannot make nodes. It bind-mounts the host's file at the container path,
   whatever that is, while the cgroup rule is for the requested device.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from genericdp.simulator.runtimes.filesystem import HostNode, PathError, look, resolve
 from genericdp.simulator.runtimes.oci import OciDevice
@@ -35,15 +35,23 @@ def make_nodes(
     """The nodes that a process in the container finds. CreateContainerError with runc's text."""
     _check_rules(runtime, devices)
     granted = _granted(runtime, config, devices)
+    bound = config.user_namespace and runtime.low_level is LowLevel.RUNC
     nodes: dict[str, DeviceNode] = {}
+    directories: set[str] = set()
     for device in devices:
         path = "/" + device.path.lstrip("/")
         if not device.path or path in nodes or path in config.image_files or path == "/dev/ptmx":
             continue
+        if path in directories:
+            if bound:
+                raise CreateContainerError(
+                    f"error during container init: error creating device nodes: open {path}: is a directory"
+                )
+            continue
         if runtime.low_level is LowLevel.CRUN and not device.path.startswith("/"):
             raise CreateContainerError(f"mknod `{device.path}`: No such file or directory")
-        _check_parents(path, config, runtime.low_level)
-        if config.user_namespace and runtime.low_level is LowLevel.RUNC:
+        directories |= _parents(path, (config.image_files, nodes), runtime.low_level)
+        if bound:
             nodes[path] = _bound(path, device, granted)
         else:
             nodes[path] = _made(path, device, granted)
@@ -86,14 +94,18 @@ def _check_rules(runtime: Runtime, devices: Sequence[OciDevice]) -> None:
             raise CreateContainerError("resulting devices cgroup doesn't precisely match target")
 
 
-def _check_parents(path: str, config: ContainerConfig, low_level: LowLevel) -> None:
+def _parents(path: str, files: Sequence[Container[str]], low_level: LowLevel) -> set[str]:
+    """The directories in which a node is. CreateContainerError if one of them is a file."""
+    parents: set[str] = set()
     parent = path.rpartition("/")[0]
     while parent:
-        if parent in config.image_files:
+        if any(parent in some for some in files):
             if low_level is LowLevel.CRUN:
                 raise CreateContainerError(f"mknod `{path}`: Not a directory")
             raise CreateContainerError(f"cannot mkdir in {parent}: not a directory")
+        parents.add(parent)
         parent = parent.rpartition("/")[0]
+    return parents
 
 
 def _made(path: str, device: OciDevice, granted: Granted) -> DeviceNode:

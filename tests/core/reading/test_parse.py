@@ -159,6 +159,23 @@ def test_what_a_resource_sets_for_its_tables_holds_for_shared_ones_but_for_the_p
     assert (shared.permissions, shared.optional) == ("r", True)
 
 
+def test_only_a_whole_component_of_a_path_is_the_directory_of_another_one() -> None:
+    paths = ["/dev/serial", "/dev/serial-1/a", "/dev/serial0/{id}", "{link}/serial/a"]
+    devlinks = ["/dev/serial*", "/dev/serial[0-9]/*", "/dev/serial-2/*|*/by-id/*"]
+    keys = f"container_path = {paths}\ndevlinks = {devlinks}\n"
+    (resource,) = resources_of(f'[[resource]]\nname = "x"\nmatch = {{ TAG = "x" }}\n{keys}')
+    (table,) = resource.nodes
+    assert [path.text for path in table.container_paths] == paths
+
+
+def test_a_component_of_a_path_may_be_as_long_as_the_name_of_a_file() -> None:
+    path = f"/dev/{'a' * 255}/{'b' * 255}"
+    (resource,) = resources_of(
+        f'[[resource]]\nname = "x"\nmatch = {{ TAG = "x" }}\ncontainer_path = "{path}"\n'
+    )
+    assert resource.nodes[0].container_paths == (template(path),)
+
+
 def test_what_is_not_written_has_its_default() -> None:
     (plain,) = resources_of('[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/fuse" }\n')
     assert plain == Resource("example.com/x", plain.match)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from genericdp.core.rules import pattern
 from genericdp.core.rules.pattern import BadPatternError
+from genericdp.core.words import listing
 from tests.scenes.work import FACTOR, IN_PROPORTION, growth
 
 LIBC = ctypes.CDLL(None)
@@ -35,6 +36,11 @@ def fnmatch(glob: str, value: str) -> bool:
         ("[+--]", ["+", ",", "-"], ["*", "."]),
         ("[a-b-d]", ["a", "b", "-", "d"], ["c"]),
         ("[a&&~~||b]", ["a", "&", "~", "|", "b"], ["c"]),
+        (r"[a\]\-\\b]", ["a", "]", "-", "\\", "b"], ["c"]),
+        (r"[!\]]|[a-\c]x", ["a", "bx"], ["]", "\\x"]),
+        ("tty[[:digit:]]*", ["tty1", "tty10"], ["ttyS0", "tty:", "ttyd]"]),
+        ("[![:alpha:]_]|[[:digit:]-]|x[]|[:space:]]", ["1", "-", "x]", "x|", "x "], ["a", "_", "xs"]),
+        ("[[:d]", ["[", ":", "d"], ["]"]),
         ("*", [""], [None]),
     ],
 )
@@ -98,7 +104,32 @@ def test_every_number_is_where_it_is(number: int, least: int | None, most: int |
     assert bound.holds(str(number)) is bound.holds(f"{number:#x}") is within
 
 
-@given(st.text("ab*?[]!-x", max_size=8), st.text("abx-]!", max_size=5))
+CLASSES = [
+    *("alnum", "alpha", "blank", "cntrl", "digit", "graph"),
+    *("lower", "print", "punct", "space", "upper", "xdigit"),
+]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_has_the_members_that_it_has_in_the_c_library(name: str) -> None:
+    for glob in (f"[[:{name}:]]", f"[![:{name}:]]"):
+        compiled = pattern.glob(glob)
+        values = [chr(code) for code in range(1, 128)]
+        assert [each for each in values if compiled.holds(each)] == [
+            each for each in values if fnmatch(glob, each)
+        ]
+
+
+def test_the_case_of_a_class_does_not_matter_where_case_does_not() -> None:
+    for glob in ("0[[:UPPER:]]", "0[[:lower:]]"):
+        assert pattern.glob(glob, fold=str.lower).holds("0A")
+        assert pattern.glob(glob, fold=str.upper).holds("0a")
+
+
+_PIECES = st.sampled_from(["[", "[!", "]", "-", "\\", "*", "?", ":", "a", "b", "1", "[:digit:]", "[:alpha:]"])
+
+
+@given(st.lists(_PIECES, max_size=8).map("".join), st.text("ab1-]![:\\", max_size=5))
 def test_a_glob_agrees_with_the_c_library(glob: str, value: str) -> None:
     try:
         compiled = pattern.glob(glob)
@@ -142,8 +173,11 @@ def test_the_time_to_match_any_glob_grows_in_proportion_to_the_value(seed: int) 
     [
         ("a[b", "bad glob: '[' without ']'"),
         ("a\\", "bad glob: nothing follows the backslash"),
-        ("[?--]", "bad glob: '[?--]' is not a set of characters"),
-        ("[z-a]", "bad glob: '[z-a]' is not a set of characters"),
+        ("[\\", "bad glob: '[' without ']'"),
+        ("[a-", "bad glob: '[' without ']'"),
+        ("[[:digit:]", "bad glob: '[' without ']'"),
+        ("[?--]", "bad glob: '?--' is not a range of characters"),
+        ("[z-a]", "bad glob: 'z-a' is not a range of characters"),
         ("a" * 4097, "a pattern has at most 4096 characters, not 4097"),
     ],
 )
@@ -151,6 +185,34 @@ def test_a_bad_glob_is_refused_with_the_reason(glob: str, message: str) -> None:
     with pytest.raises(BadPatternError) as caught:
         pattern.glob(glob)
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("glob", "message", "hint"),
+    [
+        ("[[:digits:]]", "bad glob: '[:digits:]' is not a class of characters", "did you mean 'digit'?"),
+        (
+            "[a[:d:]]",
+            "bad glob: '[:d:]' is not a class of characters",
+            f"the classes are {listing(CLASSES)}",
+        ),
+        ("[+-[:digit:]]", "bad glob: '+-[' is not a range of characters", ""),
+        (
+            "[a[=b=]]",
+            "bad glob: '[=' is not supported in '[…]'",
+            "write the characters alone, '[' as the last of them",
+        ),
+        (
+            "[[.-.]a]",
+            "bad glob: '[.' is not supported in '[…]'",
+            "write the characters alone, '[' as the last of them",
+        ),
+    ],
+)
+def test_a_class_that_is_not_known_or_not_supported_is_refused(glob: str, message: str, hint: str) -> None:
+    with pytest.raises(BadPatternError) as caught:
+        pattern.glob(glob)
+    assert (str(caught.value), caught.value.hint) == (message, hint)
 
 
 def test_a_glob_may_be_as_long_as_a_value() -> None:

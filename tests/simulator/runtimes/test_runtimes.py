@@ -234,6 +234,25 @@ def test_container_paths_are_relative_to_the_root_and_ptmx_is_skipped(runtime: R
     assert error(runtime, below_a_file) == "cannot mkdir in /etc/file: not a directory"
 
 
+@BOTH
+def test_a_node_cannot_be_the_directory_of_another_one(runtime: Runtime) -> None:
+    above, below = ("/dev/null", "/dev/a", "rw"), ("/dev/zero", "/dev/a/b/c", "rw")
+    crun = replace(runtime, low_level=LowLevel.CRUN)
+    assert error(runtime, config(above, below)) == "cannot mkdir in /dev/a: not a directory"
+    assert error(crun, config(above, below)) == "mknod `/dev/a/b/c`: Not a directory"
+    for each in (runtime, crun):
+        (node,) = create(each, config(below, above)).nodes
+        assert node.container_path == "/dev/a/b/c"
+
+
+@BOTH
+def test_in_a_user_namespace_runc_cannot_bind_a_node_over_a_directory(runtime: Runtime) -> None:
+    devices = (("/dev/null", "/dev/pts/ptmx", "rw"), ("/dev/zero", "/dev/pts", "rw"))
+    assert error(runtime, config(*devices, user_namespace=True)) == (
+        "error during container init: error creating device nodes: open /dev/pts: is a directory"
+    )
+
+
 def test_an_empty_container_path_is_the_resolved_host_path_for_containerd_and_nothing_for_crio(
     tmp_path: Path,
 ) -> None:

@@ -38,7 +38,7 @@ def reset(busnum: int, devnum: int) -> None:
     It comes back with the same numbers, or, if its descriptors have changed, as a new device; then this
     returns when the old one is gone. Blocks for about 100 ms. Raises GenericdpError.
     """
-    node = _node(busnum, devnum)
+    node = node_of(busnum, devnum)
     if not os.path.exists(node):
         raise GenericdpError(f"cannot reset USB device '{node}': it does not exist")
     try:
@@ -114,7 +114,7 @@ class Resets:
             if id_ := holder():
                 _log.warning(
                     "a USB device is not reset: another container may have a part of it",
-                    device=_node(*numbers),
+                    device=node_of(*numbers),
                     id=for_quote(id_),
                     hint="it is reset when a container starts while no other container has a part of it",
                 )
@@ -138,7 +138,7 @@ class Resets:
         for busnum, devnum in self._running:
             _log.warning(
                 "a USB reset has not ended; until it does, the kernel may keep this process",
-                device=_node(busnum, devnum),
+                device=node_of(busnum, devnum),
             )
 
     def _begin(self, numbers: tuple[int, int]) -> asyncio.Future[None]:
@@ -158,7 +158,7 @@ class Resets:
         try:
             threading.Thread(target=run, name="USB reset", daemon=True).start()
         except RuntimeError as error:  # the unit limits the threads (TasksMax=)
-            raise GenericdpError(f"cannot reset USB device '{_node(*numbers)}': {error}") from error
+            raise GenericdpError(f"cannot reset USB device '{node_of(*numbers)}': {error}") from error
         self._running[numbers] = running
         running.add_done_callback(lambda _: self._running.pop(numbers))
         # Whoever waited for the error may have gone.
@@ -183,7 +183,8 @@ def backend() -> object | None:
     return libusb1.get_backend(find_library=lambda _: "libusb-1.0.so.0")
 
 
-def _node(busnum: int, devnum: int) -> str:
+def node_of(busnum: int, devnum: int) -> str:
+    """The device node of the USB device with these numbers."""
     return f"/dev/bus/usb/{busnum:03}/{devnum:03}"
 
 
@@ -207,7 +208,7 @@ def _reset(busnum: int, devnum: int) -> bool:
         device = core.find(bus=busnum, address=devnum, backend=backend())
     except core.NoBackendError as error:
         raise GenericdpError(
-            f"cannot reset USB device '{_node(busnum, devnum)}': libusb cannot be loaded",
+            f"cannot reset USB device '{node_of(busnum, devnum)}': libusb cannot be loaded",
             hint="install it (Debian: libusb-1.0-0)",
         ) from error
     if device is None:

@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* The daemon is the real one, but has its own directories. Nothing outside them is touched.
+* The daemon is the real one, but has its own directories. Nothing outside them is touched, and no USB device
+  is reset: a running container may use it.
 * It is imported only when it is run: it loads gRPC, and help must not wait for that.
 * What is printed is what the kubelet and the container runtime made of the daemon's answers.
 """
@@ -28,8 +29,10 @@ from genericdp.core.words import nearest
 from genericdp.daemon import Daemon
 from genericdp.errors import GenericdpError
 from genericdp.files.rulefiles import RuleFiles
+from genericdp.inputs import Devices
 from genericdp.kubelet.endpoints import fresh_name
 from genericdp.simulator import CONTAINERD, CRIO, Container, Kubelet, Phase, Pod
+from genericdp.usb import node_of
 
 _RUNTIMES = {"containerd": CONTAINERD, "cri-o": CRIO}
 
@@ -58,6 +61,8 @@ def run(
     Raises GenericdpError if sockets in the temporary directory would have too long a path.
     """
     _check_length(tempfile.gettempdir())
+    # It is the directory of the daemon (`genericdp.files.directories`).
+    os.environ.pop("STATE_DIRECTORY", None)
     root = tempfile.mkdtemp(prefix=_PREFIX)
     try:
         dry_run = DryRun(output, _below(settings, root), json=json, options=options)
@@ -93,15 +98,28 @@ def _below(settings: Settings, root: str) -> Settings:
 
 
 class DryRun:
-    """One dry run. It shows changes as they happen or, with `json`, prints one document and ends."""
+    """One dry run. It shows changes as they happen or, with `json`, prints one document and ends.
 
-    def __init__(self, output: Output, settings: Settings, *, json: bool = False, options: str = "") -> None:
+    devices  instead of those of the machine
+    """
+
+    def __init__(
+        self,
+        output: Output,
+        settings: Settings,
+        *,
+        json: bool = False,
+        options: str = "",
+        devices: Devices | None = None,
+    ) -> None:
+        self._devices = devices
         self._options = options
         self._output = output
         self._settings = settings
         self._json = json
         self._shown: text.Counts = {}
         self._ended = asyncio.Event()
+        self._resets: list[str] = []
 
     async def run(
         self, rule_files: RuleFiles, requests: Sequence[Request], runtime: str, seconds: float | None
@@ -115,13 +133,19 @@ class DryRun:
         cdi_dirs = ("/etc/cdi", "/var/run/cdi", self._settings.cdi_dir)
         async with Kubelet(root, runtime=replace(_RUNTIMES[runtime], cdi_dirs=cdi_dirs)) as kubelet:
             ready = asyncio.Event()
-            daemon = Daemon(self._settings, rule_files, on_step=lambda _: ready.set())
+            daemon = Daemon(
+                self._settings,
+                rule_files,
+                devices=self._devices,
+                usb_reset=self._see_reset,
+                on_step=lambda _: ready.set(),
+            )
             running.add_signal_handler(signal.SIGHUP, daemon.reload)
             serving = asyncio.ensure_future(daemon.run())
             try:
                 missing = await _until_registered(kubelet, daemon, ready)
                 if self._json:
-                    outcomes = [await admit(kubelet, *each) for each in enumerate(requests, 1)]
+                    outcomes = [await self._admit(kubelet, *each) for each in enumerate(requests, 1)]
                     self._output.json(text.as_json(text.counts(kubelet), missing, outcomes))
                 else:
                     self._shown = text.counts(kubelet)
@@ -134,8 +158,16 @@ class DryRun:
                 await serving
         return all(outcome.is_running for outcome in outcomes)
 
-    async def _show_pod(self, kubelet: Kubelet, number: int, request: Request) -> Outcome:
+    async def _admit(self, kubelet: Kubelet, number: int, request: Request) -> Outcome:
         outcome = await admit(kubelet, number, request)
+        resets, self._resets = self._resets, []
+        return replace(outcome, resets=tuple(resets))
+
+    def _see_reset(self, busnum: int, devnum: int) -> None:
+        self._resets.append(node_of(busnum, devnum))
+
+    async def _show_pod(self, kubelet: Kubelet, number: int, request: Request) -> Outcome:
+        outcome = await self._admit(kubelet, number, request)
         text.show_outcome(outcome, self._output, self._options)
         return outcome
 

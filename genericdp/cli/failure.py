@@ -23,12 +23,11 @@ def show_mistake(error: Exception | str, hint: str) -> None:
         for problem in error.problems:
             output.problem(problem)
         return
-    lines = [f"genericdp: error: {error}", *([f"  hint: {hint}"] if hint else [])]
-    if sys.stderr.isatty():
-        for line in lines:
+    for line in (f"genericdp: error: {error}", *([f"  hint: {hint}"] if hint else [])):
+        if sys.stderr.isatty():
             output.paragraph(line)
-    else:
-        print("\n".join(lines), file=sys.stderr)
+        else:
+            output.line(line)
 
 
 def show_bug(arguments: Sequence[str]) -> None:

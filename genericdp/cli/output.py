@@ -12,7 +12,7 @@ import os
 import shutil
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TextIO
 
@@ -99,7 +99,10 @@ class Output:
 
         On a terminal, a long line is cut to what is around the mistake.
         """
-        rendered = problem.render(self.width if self._terminal else None)
+        # A line feed in one of these would begin a line of its own.
+        file, message, hint = map(for_terminal, (problem.location.file, problem.message, problem.hint))
+        one_line = replace(problem, location=replace(problem.location, file=file), message=message, hint=hint)
+        rendered = one_line.render(self.width if self._terminal else None)
         for number, line in enumerate(rendered.split("\n")):
             shown = "\t".join(for_terminal(part) for part in line.split("\t"))
             if number == 0:

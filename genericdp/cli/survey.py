@@ -120,12 +120,15 @@ def waiting(settings: Settings, resources: tuple[Resource, ...]) -> tuple[Waitin
     devices = MachineDevices(resources)
     devices.remember(lambda: memory.devices)
     devices.resync()
-    offers = survey_of(settings, resources, devices.devices, memory).inventory.offers.values()
+    inventory = survey_of(settings, resources, devices.devices, memory).inventory
     return tuple(
-        Waiting(offer.resource.name, device.id, reason)
-        for offer in offers
-        for device in offer.devices
-        if (reason := offer.why_waiting(device))
+        Waiting(name, id_, reason)
+        for name, offer in inventory.offers.items()
+        for id_, reason in (
+            *((device.id, offer.why_waiting(device)) for device in offer.devices),
+            *inventory.refused_until_pods_go(name).items(),
+        )
+        if reason
     )
 
 

@@ -69,6 +69,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError, with the common sentences of argparse reworded."""
+        message = for_terminal(message)
         choices = self._missing_choices(message)
         if choices:
             verb = self.prog.partition(" ")[2]
@@ -77,7 +78,7 @@ class Parser(argparse.ArgumentParser):
             found = sentence.fullmatch(message)
             if found:
                 raise UsageError(found.expand(ours), hint=self._where_to_look)
-        raise UsageError(for_terminal(message), hint=self._where_to_look)
+        raise UsageError(message, hint=self._where_to_look)
 
 
 _MISSING = "the following arguments are required: "

@@ -114,6 +114,21 @@ def test_a_number_of_seconds_is_one(word: str, capsys: pytest.CaptureFixture[str
     )
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--for", "\x1b[2J"], "--for: '\\x1b[2J' is not a number of seconds"),
+        (["--for", "a\nb"], "--for: 'a\\nb' is not a number of seconds"),
+        (["--allocate", "a\n\x1b[2J=x"], "'a\\n\\x1b[2J=x' is not NAME=COUNT"),
+    ],
+)
+def test_what_is_typed_says_nothing_to_the_terminal(
+    words: list[str], message: str, rules: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "--rules", rules, *words]) == 2
+    assert capsys.readouterr().err.splitlines()[0] == f"genericdp: error: {message}"
+
+
 #: Words that are wrong in many ways, for whatever may stand behind a verb.
 WRONG = [
     "",

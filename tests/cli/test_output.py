@@ -180,6 +180,16 @@ def test_on_a_terminal_a_long_line_is_shown_around_the_mistake(column: int, line
     )
 
 
+def test_neither_a_name_nor_a_key_nor_a_hint_begins_a_line_of_a_mistake() -> None:
+    stream = io.StringIO()
+    forged = "a\n::error::\x1b[31m"
+    Output(stream).problem(Problem(Location(f"{forged}.toml", 3, 1, 1), f"'{forged}'", forged, "a = 1"))
+    shown = "a\\n::error::\\x1b[31m"
+    assert stream.getvalue() == (
+        f"{shown}.toml:3:1: error: '{shown}'\n    3 | a = 1\n      | ^\n  hint: {shown}\n"
+    )
+
+
 def test_a_file_gets_the_whole_line() -> None:
     stream = io.StringIO()
     Output(stream, width=60).problem(LONG)

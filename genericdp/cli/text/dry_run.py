@@ -9,6 +9,8 @@ from genericdp.core.rules.resource import Resource
 from genericdp.errors import Problem
 from genericdp.simulator import CreatedContainer, DeviceNode, Kubelet, Phase
 
+_NO_RESET = "not done here; the daemon does it before the container starts"
+
 #: Resource -> (capacity, allocatable).
 Counts = dict[str, tuple[int, int]]
 
@@ -23,13 +25,18 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a pod with a request. `created` is its container, if there is one."""
+    """What became of a pod with a request.
+
+    created  its container, if there is one
+    resets   the nodes of USB devices that a daemon would have reset before the container started
+    """
 
     pod: str
     request: Request
     phase: Phase
     message: str = ""
     created: CreatedContainer | None = None
+    resets: tuple[str, ...] = ()
 
     @property
     def is_running(self) -> bool:
@@ -75,7 +82,8 @@ def show_outcome(outcome: Outcome, output: Output, options: str = "") -> None:
         output.line()
         rows = [row for node in outcome.created.nodes for row in _device(node)]
         groups = [("group", f"{group}, for its process") for group in outcome.created.groups]
-        output.table((), [*rows, *groups, *rows_of(outcome.created)], indent=2)
+        resets = [("USB reset", f"{node}: {_NO_RESET}") for node in outcome.resets]
+        output.table((), [*rows, *groups, *rows_of(outcome.created), *resets], indent=2)
     output.line()
 
 
@@ -118,6 +126,7 @@ def as_json(offered: Counts, missing: Sequence[str], outcomes: Sequence[Outcome]
                 "phase": str(outcome.phase),
                 "message": outcome.message,
                 "container": None if outcome.created is None else _container_as_json(outcome.created),
+                "usbResets": list(outcome.resets),
             }
             for outcome in outcomes
         ],

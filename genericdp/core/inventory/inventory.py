@@ -15,11 +15,15 @@ from genericdp.core.inventory.past import Ties
 
 @dataclass(frozen=True, slots=True, order=True)
 class Refusal:
-    """A device node that a rule takes but that is not offered, and why."""
+    """A device node that a rule takes but that is not offered, and why.
+
+    waiting  the id of its device, if that is offered once a pod has gone
+    """
 
     resource: str
     node: str
     reason: str
+    waiting: str = ""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,6 +71,14 @@ class Inventory:
     conflicts: tuple[Conflict, ...] = ()
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
     untold: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def refused_until_pods_go(self, resource: str) -> dict[str, str]:
+        """The ids of the resource whose devices are plugged in and not offered until pods have gone; why."""
+        return {
+            refusal.waiting: refusal.reason
+            for refusal in self.refusals
+            if refusal.waiting and refusal.resource == resource
+        }
 
     def links(self) -> dict[str, str | None]:
         """Link name -> the device node it must point at, None while its device is absent."""

@@ -76,7 +76,7 @@ def remember(
             )
             if refusal:
                 others.append(device.id)
-                refusals += [Refusal(name, node.path, refusal) for node in device.nodes]
+                refusals += [Refusal(name, node.path, refusal, device.id) for node in device.nodes]
             else:
                 known = memory.devices.get(device.id)
                 gone.get(name if known is None else known.resource, {}).pop(device.id, None)

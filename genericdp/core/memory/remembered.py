@@ -146,6 +146,16 @@ def has_moved(spot: Spot, was: Sequence[Spot], now: Sequence[Spot]) -> bool:
     )
 
 
+def why_another(resource: str, id_: str, holder: str) -> str:
+    """Why a device of a resource must not be offered whose id a pod may hold for something else.
+
+    holder  the resource of which the pod got it. One id for two resources names the same unit, or its twin
+    """
+    if holder != resource:
+        return f"a pod may still hold it as {id_} of {holder}"
+    return f"its id, {id_}, belongs to another unit, which a pod may still hold"
+
+
 def why_beside(device: Device, known: Remembered | None, held: Mapping[str, Remembered]) -> str:
     """Why a new device may be a held one at another speed; "" if it is not new, or beside no such device.
 

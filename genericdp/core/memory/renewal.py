@@ -65,7 +65,7 @@ class Renewal:
                 return _WHY_ANONYMOUS
             return _WHY_IN_DOUBT
         if self._is_another(resource, device):
-            return f"its id, {device.id}, belongs to another unit, which a pod may still hold"
+            return remembered.why_another(resource, device.id, self._resources[device.id])
         if device.across and (why := remembered.why_beside(device, self._devices.get(device.id), self._held)):
             return why
         known = self._held.get(device.id)

@@ -44,6 +44,11 @@ def _complaints(facts: Facts) -> Iterator[str]:
             yield f"{name}: {device.id} is {device.health}: {device.reason}"
         if len(unhealthy) > NAMED_LIMIT:
             yield f"{name}: {len(unhealthy) - NAMED_LIMIT} more devices are not Healthy"
+        refused = facts.inventory.refused_until_pods_go(name)
+        for id_, reason in [*refused.items()][:NAMED_LIMIT]:
+            yield f"{name}: {id_} is not offered: {reason}"
+        if len(refused) > NAMED_LIMIT:
+            yield f"{name}: {len(refused) - NAMED_LIMIT} more devices are not offered"
         mine = stranded.get(name, ())
         for each in mine[:NAMED_LIMIT]:
             yield f"{name}: {_why_stranded(facts, each)}"

@@ -200,6 +200,24 @@ def test_what_would_have_to_wait_is_said_before_an_edit_takes_effect(
     }
 
 
+def test_a_device_that_keeps_its_id_in_another_resource_would_have_to_wait(
+    rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = by_sys_path(a_terminal(1))
+    monkeypatch.setattr(UdevDevices, "devices", machine)
+    rule = f'[[resource]]\nname = "vcs"\n{MATCH}'
+    offers, memory = take_inventory(Builder(resources_of(rule), "example.com"), machine, Memory(), 0.0)
+    (offer,) = offers.offers.values()
+    StateFile(str(rules)).save(replace(memory, held=give({}, offer, offer.ids, 0.0)))
+    settings = write(rules / "genericdp.conf", f'state_dir = "{rules}"\ndomain = "example.org"\n')
+
+    assert main(["check", "--config", settings, write(rules / "50-vcs.toml", rule)]) == 0
+    assert " ".join(capsys.readouterr().out.split()) == (
+        "note: vcs_vcs1 of example.org/vcs would have to wait: a pod may still hold it as vcs_vcs1 of "
+        "example.com/vcs 1 rule file, 1 resource: no mistakes"
+    )
+
+
 def test_where_no_pod_holds_anything_nothing_is_said(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = write(rules / "genericdp.conf", f'state_dir = "{rules}"\n')
     StateFile(str(rules)).save(Memory())

@@ -10,11 +10,16 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.cli.dry_run import DryRun
 from genericdp.cli.output import Output
-from genericdp.cli.text.dry_run import show_node, why_nothing
+from genericdp.cli.text.dry_run import Request, show_node, why_nothing
 from genericdp.cli.usage import UsageError
 from genericdp.cli.verbs.simulate import run
 from genericdp.files.rulefiles import RuleFiles
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
+from tests.scenes.service import settings_below
+from tests.scenes.udev import a_fake_udev
 
 SIMULATE = [sys.executable, "-m", "genericdp", "simulate"]
 RULES = """
@@ -184,6 +189,25 @@ def test_it_leaves_nothing_behind(rules: Path, short_dir: Path) -> None:
     assert list(short_dir.iterdir()) == []
 
 
+def test_it_leaves_the_state_directory_of_the_unit_that_runs_it_alone(rules: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    state.mkdir()
+    command = [*SIMULATE, "--rules", str(rules), "--for", "0.1"]
+    subprocess.run(command, env={**os.environ, "STATE_DIRECTORY": str(state)}, check=True)
+    assert list(state.iterdir()) == []
+
+
+async def test_a_usb_reset_is_named_and_not_done(rules: Path, short_dir: Path) -> None:
+    rules.write_text(f"{FTDI_RULE}prestart = {{ usb_reset = true }}\n")
+    stream = io.StringIO()
+    with a_fake_udev() as udev:
+        udev.plug(a_usb_serial(0))
+        dry_run = DryRun(Output(stream), settings_below(short_dir), json=True, devices=udev)
+        rule_files = RuleFiles([str(rules)], DOMAIN)
+        assert await dry_run.run(rule_files, [Request(FTDI, 1)], "containerd", None)
+    assert json.loads(stream.getvalue())["pods"][0]["usbResets"] == ["/dev/bus/usb/001/004"]
+
+
 @pytest.mark.parametrize("text", ["null=none", "=1", "null=0"])
 def test_what_is_no_count_is_a_usage_error(rules: Path, text: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -217,6 +241,7 @@ def test_programs_get_the_node_and_its_pods(rules: Path) -> None:
                 "count": 1,
                 "phase": "Running",
                 "message": "",
+                "usbResets": [],
                 "container": {
                     "devices": [
                         {

@@ -66,7 +66,7 @@ def test_an_id_that_is_held_for_another_resource_is_not_offered() -> None:
     node.allocate("ftdi_A5")
     node.memory = saved.load(saved.dump(node.memory))
     assert node.look(rule("other.org/ftdi"), stick, domain="other.org") == {}
-    assert refusals(node) == {"/dev/ttyUSB3": ANOTHER.format("ftdi_A5")}
+    assert refusals(node) == {"/dev/ttyUSB3": "a pod may still hold it as ftdi_A5 of example.com/ftdi"}
     assert node.inventory.links() == {"ftdi_A5": None}
     free = node.nobody_holds_anything()
     assert node.look(rule("other.org/ftdi"), stick, answer=free, domain="other.org") == {"ftdi_A5": "Healthy"}

@@ -16,6 +16,7 @@ from genericdp.core.status.logged import Logged
 from genericdp.core.status.report import report, stamp
 from genericdp.errors import Location, Problem
 from tests.scenes.builders import a_usb_serial
+from tests.scenes.edits import Node
 from tests.scenes.facts import NOON, REGISTERED, facts_of
 from tests.scenes.inventories import inventory_of
 
@@ -116,6 +117,19 @@ def test_of_many_devices_that_are_gone_a_few_are_named() -> None:
     *named, rest = complaints(facts_of(inventory_of(RULES, *sticks)))
     assert len(named) == 5
     assert rest == f"{FTDI}: 2 more devices are not Healthy"
+
+
+def test_a_device_that_is_not_offered_until_a_pod_has_gone_is_complained_of() -> None:
+    sticks = [a_usb_serial(n, serial=f"S{n}", port=f"1.{n}") for n in range(1, 8)]
+    node = Node()
+    node.allocate(*node.look(RULES, *sticks))
+    node.look(RULES, *sticks, domain="example.org")
+    *named, rest = complaints(facts_of(node.inventory))
+    assert len(named) == 5
+    assert named[0] == (
+        "example.org/ftdi: ftdi_S1 is not offered: a pod may still hold it as ftdi_S1 of example.com/ftdi"
+    )
+    assert rest == "example.org/ftdi: 2 more devices are not offered"
 
 
 def test_of_many_devices_whose_containers_cannot_start_again_a_few_are_named() -> None:

@@ -20,13 +20,14 @@ from contextlib import suppress
 
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.state import FileIdentity, read_whole, write_whole
-from genericdp.files.trust import UntrustedError, open_trusted, read_text
+from genericdp.files.trust import UntrustedError, is_absent, open_trusted, read_text, unreadable
 
 #: The directory in the state directory. No operator would keep rule files under this name.
 NAME = "last-good"
 
 #: What is kept, and what `write_whole` leaves when it is killed.
-_KEPT = (".toml", ".toml.new")
+_TEXT = ".toml"
+_KEPT = (_TEXT, f"{_TEXT}.new")
 
 #: The file that says which rules the texts beside it are of. It is not named like a rule file.
 PLACES = "places"
@@ -63,6 +64,19 @@ class LastGood:
     def path(self, name: str) -> str:
         """Where the text of the rule file with this name is kept."""
         return os.path.join(self._directory, _short(name))
+
+    def names(self) -> list[str]:
+        """The names under which a text is kept, in the order of the files; of a long one, what is left of it.
+
+        Raises UnreadableError.
+        """
+        try:
+            names = os.listdir(self._directory)
+        except OSError as error:
+            if is_absent(self._directory):
+                return []
+            raise unreadable(self._directory, error) from error
+        return sorted((name for name in names if name.endswith(_TEXT)), key=lambda name: name.lstrip("."))
 
     def text(self, name: str) -> str | None:
         """The text that is kept under a name, None without one.

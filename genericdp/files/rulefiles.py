@@ -8,6 +8,8 @@ The rules of this file:
 * A file with a mistake, or one that cannot be read, is not used. What was in effect under its name stays in
   effect, be it its previous version or the file that it replaces, and the problem is reported until the file
   is right again. For the daemon this includes what was in effect before it started.
+* While a directory cannot be read, everything stays in effect. A symlink that leads to nothing is no empty
+  directory: what it leads to may be mounted later.
 * So it is with a file that is still being written, but that is not worth a word before it takes seconds.
 """
 
@@ -22,7 +24,7 @@ from genericdp.core.reading.parse import distinct, parse_rules
 from genericdp.core.rules.resource import Resource
 from genericdp.errors import ConfigError, Location, Problem
 from genericdp.files.last_good import LastGood
-from genericdp.files.trust import BeingWrittenError, ShortageError, read_text, unreadable
+from genericdp.files.trust import BeingWrittenError, UnreadableError, is_absent, read_text, unreadable
 
 #: Where rules come from unless the operator names other places; later directories win.
 RULE_DIRECTORIES = (
@@ -49,7 +51,7 @@ class RuleFile:
     digest      of the version in effect, the beginning of what sha256sum(1) prints (without a byte order
                 mark); "" when no version is in effect
     is_open     it is open for writing, so its text is not known yet
-    unread      a shortage, or that it is open, prevented reading it, and it should be read again
+    unread      the system could not read it, or it is open, and it should be read again
     """
 
     path: str
@@ -70,8 +72,8 @@ class RuleFile:
 def find(places: Iterable[str]) -> tuple[str, ...]:
     """The rule files that count, in the order in which they are read.
 
-    places are directories, of which later ones win, and files. A directory that does not exist is empty.
-    Raises ConfigError for a directory that cannot be read.
+    places are directories, of which later ones win, and files. A directory that is absent is empty, and so is
+    /dev/null. Raises UnreadableError for a directory that cannot be read.
     """
     by_name: dict[str, str] = {}
     for place in places:
@@ -80,18 +82,21 @@ def find(places: Iterable[str]) -> tuple[str, ...]:
             for name in names:
                 if name.endswith(".toml") and not name.startswith("."):
                     by_name[name] = os.path.join(place, name)
-        elif place.endswith(".toml"):
+        else:
             by_name[os.path.basename(place)] = place
     return tuple(by_name[name] for name in sorted(by_name))
 
 
 def _names_in(place: str) -> list[str] | None:
-    """The names in a directory; None when there is no such directory (any more)."""
+    """The names in a directory; None for a file."""
     try:
         return sorted(os.listdir(place))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
     except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            if place.endswith(".toml"):
+                return None
+            if is_absent(place) or os.path.realpath(place) == os.devnull:
+                return []
         raise unreadable(place, error) from error
 
 
@@ -105,7 +110,7 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
         text = read_text(path, known)
     except ConfigError as error:
         is_open = isinstance(error, BeingWrittenError)
-        unread = is_open or isinstance(error, ShortageError)
+        unread = is_open or isinstance(error, UnreadableError)
         return _keep(RuleFile(path, "", (), error.problems, is_open=is_open, unread=unread), previous)
     if text is None:
         return None
@@ -141,8 +146,7 @@ class RuleFiles:
     """All rule files of some places, with the version of each that is in effect.
 
     now     the clock that says how long a file has been open, in seconds
-    unread  a shortage, or that a file is open for writing, prevented reading something, and it should be read
-            again
+    unread  the system could not read something, or a file is open for writing, and it should be read again
     """
 
     def __init__(
@@ -184,9 +188,8 @@ class RuleFiles:
         before = {os.path.basename(file.path): file for file in self.files}
         try:
             paths = find(self.places)
-        except ConfigError as error:
-            self.problems = error.problems
-            self.unread = isinstance(error, ShortageError)
+        except UnreadableError as error:
+            self._keep_all(error.problems)
             return
         found = (read(path, self.domain, before.get(os.path.basename(path))) for path in paths)
         files = [file for file in found if file is not None]
@@ -203,6 +206,23 @@ class RuleFiles:
         problems = (problem for file in self.files if file.path not in waits for problem in file.problems)
         self.problems = (*problems, *clashes, *lost)
 
+    def _keep_all(self, problems: tuple[Problem, ...]) -> None:
+        """Keep what is in effect, or was before the start: the rule files have these problems."""
+        self.unread = True
+        self.problems = problems
+        if self._last_good is None or not self._resumes:
+            return
+        lost: list[Problem] = []
+        try:
+            paths = [self._last_good.path(name) for name in self._last_good.names()]
+        except UnreadableError as error:
+            self.problems += error.problems
+            return
+        files = [self._resumed(RuleFile(path, "", (), problems), self._last_good, lost) for path in paths]
+        self.files = tuple(file for file in files if file.digest)
+        self.resources, clashes = distinct([("", file.resources) for file in self.files])
+        self.problems += (*clashes, *lost)
+
     def _resumed(self, file: RuleFile, last_good: LastGood, lost: list[Problem]) -> RuleFile:
         """The file, with the version that was kept before the start if it has a mistake and no other one.
 
@@ -214,7 +234,7 @@ class RuleFiles:
         try:
             text = last_good.text(name)
         except ConfigError as error:
-            self.unread |= isinstance(error, ShortageError)
+            self.unread |= isinstance(error, UnreadableError)
             lost.append(_lost(file, error.problems[0]))
             return file
         if text is None:

@@ -20,7 +20,7 @@ from contextlib import suppress
 
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.state import FileIdentity, read_whole, write_whole
-from genericdp.files.trust import UntrustedError, is_absent, open_trusted, read_text, unreadable
+from genericdp.files.trust import UntrustedError, open_trusted, read_text
 
 #: The directory in the state directory. No operator would keep rule files under this name.
 NAME = "last-good"
@@ -65,18 +65,15 @@ class LastGood:
         """Where the text of the rule file with this name is kept."""
         return os.path.join(self._directory, _short(name))
 
-    def names(self) -> list[str]:
-        """The names under which a text is kept, in the order of the files; of a long one, what is left of it.
-
-        Raises UnreadableError.
-        """
-        try:
-            names = os.listdir(self._directory)
-        except OSError as error:
-            if is_absent(self._directory):
-                return []
-            raise unreadable(self._directory, error) from error
-        return sorted((name for name in names if name.endswith(_TEXT)), key=lambda name: name.lstrip("."))
+    def paths(self) -> list[str]:
+        """Where texts are kept, in the order of their files; none if the directory cannot be read."""
+        names: list[str] = []
+        with suppress(OSError):
+            names = [name for name in os.listdir(self._directory) if name.endswith(_TEXT)]
+        # What is left of a long name begins with a dot.
+        return [
+            os.path.join(self._directory, name) for name in sorted(names, key=lambda each: each.lstrip("."))
+        ]
 
     def text(self, name: str) -> str | None:
         """The text that is kept under a name, None without one.

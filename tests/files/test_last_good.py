@@ -124,6 +124,25 @@ def test_whatever_makes_a_file_bad_keeps_its_version(node: Node, bad: str) -> No
         assert len(node.problems) == 1
 
 
+def test_what_was_in_effect_before_the_start_wins_over_a_file_that_came_or_changed(node: Node) -> None:
+    usr, _ = node.places
+    write(usr / "30-c.toml", a_rule("c"))
+    write(usr / "50-a.toml", a_rule("a"))
+    node.reload()
+    kept = node.kept
+    write(usr / "30-c.toml", a_rule("a"))
+    write(usr / "40-b.toml", a_rule("b") + a_rule("a"))
+    for _ in range(2):
+        node.start()
+        assert node.names == ["c", "a"]
+        assert [problem.partition(": ")[0] for problem in node.problems] == [
+            f"{usr}/30-c.toml:2:8",
+            f"{usr}/40-b.toml:5:8",
+        ]
+        assert [each.outdated for each in node.files.files] == [True, False, False]
+        assert node.kept == kept
+
+
 def test_a_directory_that_cannot_be_read_keeps_all_that_was_in_effect_before_the_start(node: Node) -> None:
     usr, etc = node.places
     write(usr / "10-a.toml", a_rule("theirs"))

@@ -263,6 +263,69 @@ def test_of_two_resources_with_one_name_the_first_in_file_order_has_it(
     assert messages(files) == ["the resource 'example.com/x' is already defined"]
 
 
+def test_a_clash_within_a_file_is_a_mistake_of_the_file(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    file = write(usr / "10-a.toml", a_rule("a", "/dev/null"))
+    files = load(usr)
+    before = files.resources
+    write(file, a_rule("a", "/dev/zero") + a_rule("a", "/dev/null"))
+    files.reload()
+    assert files.resources == before
+    assert ([file.outdated for file in files.files], messages(files)) == (
+        [True],
+        ["the resource 'example.com/a' is already defined"],
+    )
+
+
+def test_a_file_that_defines_what_another_one_does_is_not_used(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    write(usr / "50-a.toml", a_rule("a", "/dev/null"))
+    files = load(usr)
+    before = files.resources
+    new = write(usr / "40-copy.toml", a_rule("a", "/dev/zero") + a_rule("b"))
+    for _ in range(2):
+        files.reload()
+        assert files.resources == before
+        (problem,) = files.problems
+        assert problem.render() == (
+            f"{new}:2:8: error: the resource 'example.com/a' is already defined\n"
+            '    2 | name = "a"\n'
+            "      |        ^^^\n"
+            f"  hint: it is first defined at {usr}/50-a.toml:2:8; rename one of them or merge their matches"
+        )
+        assert [(file.digest != "", file.outdated) for file in files.files] == [(False, False), (True, False)]
+    # The other file may be changed as well.
+    write(usr / "50-a.toml", a_rule("c"))
+    files.reload()
+    assert (names(files), messages(files)) == (["a", "b", "c"], [])
+
+
+def test_a_file_that_begins_to_define_what_another_one_does_keeps_its_version(
+    directories: tuple[Path, Path],
+) -> None:
+    usr, _ = directories
+    file = write(usr / "40-b.toml", a_rule("b"))
+    write(usr / "50-a.toml", a_rule("a"))
+    files = load(usr)
+    write(file, a_rule("a"))
+    files.reload()
+    assert (names(files), files.files[0].outdated) == (["b", "a"], True)
+    assert messages(files) == ["the resource 'example.com/a' is already defined"]
+    (usr / "50-a.toml").unlink()
+    files.reload()
+    assert (names(files), files.files[0].outdated, messages(files)) == (["a"], False, [])
+
+
+def test_a_resource_may_move_to_another_file(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    write(usr / "50-a.toml", a_rule("a") + a_rule("b"))
+    files = load(usr)
+    write(usr / "40-b.toml", a_rule("b"))
+    write(usr / "50-a.toml", a_rule("a"))
+    files.reload()
+    assert (names(files), messages(files)) == (["b", "a"], [])
+
+
 def test_a_file_that_other_users_can_write_is_refused(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     file = write(usr / "10-a.toml", a_rule("a"))

@@ -80,7 +80,7 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
 
 def _resumed(files: RuleFiles, settings: Settings) -> tuple[str, ...]:
     """Let what the daemon keeps of files with mistakes be in effect; a remark about each of them."""
-    if all(file.is_good for file in files.files):
+    if not any(problem.severity == "error" for problem in files.problems):
         return ()
     with suppress(GenericdpError):  # `remembered` says so
         files.resume(before_edit(settings).state_dir)

@@ -26,7 +26,8 @@ from genericdp.files.trust import UntrustedError, open_trusted, read_text
 NAME = "last-good"
 
 #: What is kept, and what `write_whole` leaves when it is killed.
-_KEPT = (".toml", ".toml.new")
+_TEXT = ".toml"
+_KEPT = (_TEXT, f"{_TEXT}.new")
 
 #: The file that says which rules the texts beside it are of. It is not named like a rule file.
 PLACES = "places"
@@ -63,6 +64,16 @@ class LastGood:
     def path(self, name: str) -> str:
         """Where the text of the rule file with this name is kept."""
         return os.path.join(self._directory, _short(name))
+
+    def paths(self) -> list[str]:
+        """Where texts are kept, in the order of their files; none if the directory cannot be read."""
+        names: list[str] = []
+        with suppress(OSError):
+            names = [name for name in os.listdir(self._directory) if name.endswith(_TEXT)]
+        # What is left of a long name begins with a dot.
+        return [
+            os.path.join(self._directory, name) for name in sorted(names, key=lambda each: each.lstrip("."))
+        ]
 
     def text(self, name: str) -> str | None:
         """The text that is kept under a name, None without one.

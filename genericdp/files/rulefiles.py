@@ -8,21 +8,24 @@ The rules of this file:
 * A file with a mistake, or one that cannot be read, is not used. What was in effect under its name stays in
   effect, be it its previous version or the file that it replaces, and the problem is reported until the file
   is right again. For the daemon this includes what was in effect before it started.
+* While a directory cannot be read, everything stays in effect. A symlink that leads to nothing is no empty
+  directory: what it leads to may be mounted later.
+* A file that defines a resource of another file has a mistake, if the other one was in effect before.
 * So it is with a file that is still being written, but that is not worth a word before it takes seconds.
 """
 
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from genericdp.core.reading.parse import distinct, parse_rules
+from genericdp.core.reading.parse import RulesText, parse_rules, settled
 from genericdp.core.rules.resource import Resource
 from genericdp.errors import ConfigError, Location, Problem
 from genericdp.files.last_good import LastGood
-from genericdp.files.trust import BeingWrittenError, ShortageError, read_text, unreadable
+from genericdp.files.trust import BeingWrittenError, UnreadableError, is_absent, read_text, unreadable
 
 #: Where rules come from unless the operator names other places; later directories win.
 RULE_DIRECTORIES = (
@@ -49,7 +52,8 @@ class RuleFile:
     digest      of the version in effect, the beginning of what sha256sum(1) prints (without a byte order
                 mark); "" when no version is in effect
     is_open     it is open for writing, so its text is not known yet
-    unread      a shortage, or that it is open, prevented reading it, and it should be read again
+    clashes     it defines what another file does, and should be judged again when that one has changed
+    unread      the system could not read it, or it is open, and it should be read again
     """
 
     path: str
@@ -59,39 +63,41 @@ class RuleFile:
     outdated: bool = False
     digest: str = ""
     is_open: bool = False
+    clashes: bool = False
     unread: bool = False
 
     @property
     def is_good(self) -> bool:
         """Whether its text is in effect."""
-        return not _have_error(self.problems)
+        return all(problem.severity != "error" for problem in self.problems)
 
 
 def find(places: Iterable[str]) -> tuple[str, ...]:
     """The rule files that count, in the order in which they are read.
 
-    places are directories, of which later ones win, and files. A directory that does not exist is empty.
-    Raises ConfigError for a directory that cannot be read.
+    places are directories, of which later ones win, and files. A directory that is absent is empty, and so is
+    /dev/null. Raises UnreadableError for a directory that cannot be read.
     """
     by_name: dict[str, str] = {}
     for place in places:
         names = _names_in(place)
-        if names is not None:
-            for name in names:
-                if name.endswith(".toml") and not name.startswith("."):
-                    by_name[name] = os.path.join(place, name)
-        elif place.endswith(".toml"):
+        if names is None:
             by_name[os.path.basename(place)] = place
+        for name in names or ():
+            if name.endswith(".toml") and not name.startswith("."):
+                by_name[name] = os.path.join(place, name)
     return tuple(by_name[name] for name in sorted(by_name))
 
 
 def _names_in(place: str) -> list[str] | None:
-    """The names in a directory; None when there is no such directory (any more)."""
+    """The names in a directory; None for a file."""
     try:
         return sorted(os.listdir(place))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
     except OSError as error:
+        if place.endswith(".toml") and isinstance(error, FileNotFoundError | NotADirectoryError):
+            return None
+        if is_absent(place) or os.path.realpath(place) == os.devnull:
+            return []
         raise unreadable(place, error) from error
 
 
@@ -105,15 +111,19 @@ def read(path: str, domain: str, previous: RuleFile | None = None) -> RuleFile |
         text = read_text(path, known)
     except ConfigError as error:
         is_open = isinstance(error, BeingWrittenError)
-        unread = is_open or isinstance(error, ShortageError)
+        unread = is_open or isinstance(error, UnreadableError)
         return _keep(RuleFile(path, "", (), error.problems, is_open=is_open, unread=unread), previous)
     if text is None:
         return None
-    if previous is not None and (path, text) == (previous.path, previous.text):
+    if previous is not None and (path, text) == (previous.path, previous.text) and not previous.clashes:
         return previous
-    resources, problems = parse_rules(path, text, domain)
-    fresh = RuleFile(path, text, resources, problems, digest=_digest(text))
+    fresh = _parsed(path, text, domain)
     return fresh if fresh.is_good else _keep(fresh, previous)
+
+
+def _parsed(path: str, text: str, domain: str) -> RuleFile:
+    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
+    return RuleFile(path, text, *parse_rules(path, text, domain), digest=digest)
 
 
 def _keep(fresh: RuleFile, previous: RuleFile | None) -> RuleFile:
@@ -129,20 +139,11 @@ def _lost(file: RuleFile, problem: Problem) -> Problem:
     return Problem(Location(file.path, 0), message, problem.hint)
 
 
-def _have_error(problems: Iterable[Problem]) -> bool:
-    return any(problem.severity == "error" for problem in problems)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGEST_LENGTH]
-
-
 class RuleFiles:
     """All rule files of some places, with the version of each that is in effect.
 
     now     the clock that says how long a file has been open, in seconds
-    unread  a shortage, or that a file is open for writing, prevented reading something, and it should be read
-            again
+    unread  the system could not read something, or a file is open for writing, and it should be read again
     """
 
     def __init__(
@@ -184,9 +185,8 @@ class RuleFiles:
         before = {os.path.basename(file.path): file for file in self.files}
         try:
             paths = find(self.places)
-        except ConfigError as error:
-            self.problems = error.problems
-            self.unread = isinstance(error, ShortageError)
+        except UnreadableError as error:
+            self._keep_all(error.problems)
             return
         found = (read(path, self.domain, before.get(os.path.basename(path))) for path in paths)
         files = [file for file in found if file is not None]
@@ -194,14 +194,31 @@ class RuleFiles:
         lost: list[Problem] = []
         if self._last_good is not None:
             files = [self._resumed(file, self._last_good, lost) for file in files]
+        files = self._without_clashes(files, before, lost)
+        if self._last_good is not None:
             texts = {os.path.basename(file.path): file.text if file.is_good else "" for file in files}
             self._last_good.see(texts)
             self._resumes = False
-        self.files = tuple(files)
-        self.resources, clashes = distinct([(file.text, file.resources) for file in self.files])
+        self._use(files)
         waits = self._open_for_moments()
         problems = (problem for file in self.files if file.path not in waits for problem in file.problems)
-        self.problems = (*problems, *clashes, *lost)
+        self.problems = (*problems, *lost)
+
+    def _use(self, files: Iterable[RuleFile]) -> None:
+        self.files = tuple(files)
+        self.resources = tuple(resource for file in self.files for resource in file.resources)
+
+    def _keep_all(self, problems: tuple[Problem, ...]) -> None:
+        """Keep what is in effect, or was before the start: the rule files have these problems."""
+        self.unread = True
+        self.problems = problems
+        if self._last_good is None or not self._resumes:
+            return
+        lost: list[Problem] = []
+        kept = (RuleFile(path, "", (), problems) for path in self._last_good.paths())
+        files = [self._resumed(file, self._last_good, lost) for file in kept]
+        self._use(self._without_clashes([file for file in files if file.digest], {}, lost))
+        self.problems += (*lost,)
 
     def _resumed(self, file: RuleFile, last_good: LastGood, lost: list[Problem]) -> RuleFile:
         """The file, with the version that was kept before the start if it has a mistake and no other one.
@@ -210,24 +227,57 @@ class RuleFiles:
         """
         if file.is_good or (file.digest and not self._resumes):
             return file
-        name = os.path.basename(file.path)
         try:
-            text = last_good.text(name)
+            known = self._kept(file, last_good)
         except ConfigError as error:
-            self.unread |= isinstance(error, ShortageError)
+            self.unread |= isinstance(error, UnreadableError)
             lost.append(_lost(file, error.problems[0]))
             return file
+        # What this process read before it serves may have been taken back since.
+        return _keep(file, known) if known or (self._resumes and not file.unread) else file
+
+    def _kept(self, file: RuleFile, last_good: LastGood) -> RuleFile | None:
+        """The version that was kept before the start. Raises ConfigError if it cannot be used."""
+        name = os.path.basename(file.path)
+        text = last_good.text(name)
         if text is None:
-            # What this process read before it serves may have been taken back since.
-            is_old = self._resumes and not file.unread
-            return replace(file, resources=(), outdated=False, digest="") if is_old else file
-        resources, problems = parse_rules(file.path, text, self.domain)
-        if _have_error(problems):
-            place = replace(problems[0].location, file=last_good.path(name))
-            hint = f"correct '{file.path}'"
-            lost.append(_lost(file, replace(problems[0], location=place, hint=hint)))
+            return None
+        known = _parsed(file.path, text, self.domain)
+        if not known.is_good:
+            place = replace(known.problems[0].location, file=last_good.path(name))
+            raise ConfigError((replace(known.problems[0], location=place, hint=f"correct '{file.path}'"),))
+        return known
+
+    def _without_clashes(
+        self, files: list[RuleFile], before: Mapping[str, RuleFile], lost: list[Problem]
+    ) -> list[RuleFile]:
+        """The files, with what was in effect before instead of those that define what others do."""
+        if not any(problems for _, problems in settled([RulesText("", file.resources) for file in files])):
+            return files
+        earlier = [self._earlier(file, before.get(os.path.basename(file.path)), lost) for file in files]
+        texts = [
+            RulesText(file.text, file.resources, known is file, known.resources if known else ())
+            for file, known in zip(files, earlier, strict=True)
+        ]
+        for at, (resources, problems) in enumerate(settled(texts)):
+            if problems:
+                fresh = replace(files[at], problems=(*files[at].problems, *problems), clashes=True)
+                files[at] = _keep(fresh, earlier[at] if resources else None)
+        return files
+
+    def _earlier(self, file: RuleFile, previous: RuleFile | None, lost: list[Problem]) -> RuleFile | None:
+        """What was in effect under the name of a file; the file itself if that has not changed."""
+        if not file.is_good:
             return file
-        return replace(file, resources=resources, outdated=bool(resources), digest=_digest(text))
+        if self._last_good is None or (previous and previous.digest and not self._resumes):
+            return previous
+        try:
+            known = self._kept(file, self._last_good)
+        except ConfigError as error:
+            self.unread |= isinstance(error, UnreadableError)
+            lost.append(_lost(file, error.problems[0]))
+            return None
+        return file if known and known.text == file.text else known
 
     def _open_for_moments(self) -> frozenset[str]:
         """The files that are being written and have not taken long yet."""

@@ -3,7 +3,9 @@
 The rules of this file:
 
 * A failed save is tried again until it succeeds, even without a further change.
-* A memory that cannot be read is never replaced by an empty one.
+* A memory that cannot be read is never replaced by an empty one, and one that comes later never by this one.
+  The daemon goes on with its own. Started with the other one, it could point the link of a pod at the unit
+  that had the id before, while the pod has another unit.
 * A memory of the boot before is saved again at the start, before anything is given. Where that fails, nobody
   knows whether a daemon of this boot gave something and could not save it.
 * A file that somebody removed is written again at once, not with the next change, which may be days away. If
@@ -23,6 +25,11 @@ from genericdp.watch import DirectoryWatch
 
 #: How often the file is written again at most while somebody removes it again and again, in seconds.
 AGAIN_S = 1.0
+
+_TO_USE_IT = (
+    "the pods of this node got their devices without it; to use it, drain the node, stop genericdp, "
+    "rename the file to 'memory.json' and start genericdp"
+)
 
 _log = log.get(__name__)
 
@@ -84,13 +91,19 @@ class Saving:
             self._timer.cancel()
             self._timer = None
         try:
-            self._state.save(self._memory)
+            aside = self._state.save(self._memory)
         except GenericdpError as error:
             self._retry.failed()
             self._on_tried(error)
         else:
             self._retry.succeeded()
             self._on_tried(None)
+            if aside:
+                _log.warning(
+                    "another saved memory took the place of this daemon's; it is kept aside",
+                    file=aside,
+                    hint=_TO_USE_IT,
+                )
 
     def close(self) -> None:
         """Save the last memory now or never."""

@@ -1,18 +1,22 @@
-"""The settings on disk, `genericdp.toml`."""
+"""The settings on disk, `genericdp.toml`.
 
-import os
+The rules of this file:
+
+* Only a name that is not there means the default settings. With those, resources have other names, and the
+  kubelet rejects pods for good: the file system that a symlink leads to may be mounted a moment later.
+"""
 
 from genericdp.core.reading.parse import parse_settings
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import ConfigError
-from genericdp.files.trust import read_text
+from genericdp.files.trust import is_absent, read_text
 
 SETTINGS_FILE = "/etc/genericdp/genericdp.toml"
 
 
 def read_settings(path: str | None) -> Settings:
-    """The settings in a file; None: those in SETTINGS_FILE, if it exists. Raises ConfigError."""
-    if path is None and not os.path.exists(SETTINGS_FILE):
+    """The settings in a file; None: those in SETTINGS_FILE, unless it is absent. Raises ConfigError."""
+    if path is None and is_absent(SETTINGS_FILE):
         return Settings()
     text = read_text(path or SETTINGS_FILE)
     if text is None:

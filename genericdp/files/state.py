@@ -9,19 +9,22 @@ The rules of this file:
   memory.
 * A file that cannot be read now, or that others may have written, is left alone: it may hold what must not
   be forgotten.
+* A file that this process has neither read nor written is never replaced: its file system may have been
+  mounted after the start. It is kept aside. What pods have now, they got from what this process remembers.
 * Nothing is written where others can put a symlink.
 """
 
 import errno
 import os
 import stat
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 
 from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
 from genericdp.errors import GenericdpError, what_is_short
-from genericdp.files.trust import UntrustedError, open_trusted
+from genericdp.files.trust import UntrustedError, is_absent, open_trusted
 
 #: The unit passes the id of the boot on (systemd's `%b`), because it hides this file from the daemon.
 BOOT_VARIABLE = "GENERICDP_BOOT_ID"
@@ -42,6 +45,8 @@ _MOUNT_AGAIN = (
     "the directory was removed while it was mounted here; a restart of the pod or service mounts a new one "
     "and loses what is remembered"
 )
+
+_LEADS_NOWHERE = "a symlink on the way leads to nothing, or something there is not a directory"
 
 _NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
 
@@ -77,20 +82,22 @@ class StateFile:
         self._broken = False
 
     def load(self) -> Memory:
-        """The memory as it was saved; empty without a file.
+        """The memory as it was saved; empty if the file is absent.
 
         Raises BrokenStateError if its content cannot be understood; the next `save` keeps it aside. Raises
         GenericdpError if it cannot be read, or if others can write it.
         """
         try:
-            data, identity = read_whole(self.path)
+            data, self._file = read_whole(self.path)
             memory = saved.load(data, self._boot)
-        except (FileNotFoundError, NotADirectoryError):
-            return Memory()
         except OSError as error:
+            if is_absent(self.path):
+                return Memory()
+            leads_nowhere = isinstance(error, FileNotFoundError | NotADirectoryError)
+            what_to_do = _LEADS_NOWHERE if leads_nowhere else what_is_short(error)
             raise GenericdpError(
                 f"cannot read '{self.path}': {error.strerror}",
-                hint="; ".join(filter(None, (what_is_short(error), _NOT_WITHOUT_IT))),
+                hint="; ".join(filter(None, (what_to_do, _NOT_WITHOUT_IT))),
             ) from error
         except UntrustedError as error:
             raise GenericdpError(
@@ -100,52 +107,52 @@ class StateFile:
             self._broken = True
             hint = f"the daemon keeps it as '{self.path}.broken' and starts with an empty memory"
             raise BrokenStateError(f"'{self.path}' {error}", hint=hint) from error
-        self._saved, self._file = data, identity
+        self._saved = data
         return memory
 
-    def save(self, memory: Memory) -> None:
-        """Save the memory if the file does not contain it already. Raises GenericdpError."""
+    def save(self, memory: Memory) -> str:
+        """Save the memory if the file does not contain it already. Raises GenericdpError.
+
+        Returns the path to which another file was moved that was in its place, "" without one.
+        """
         data = self._writer.dump(memory)
-        if data == self._saved and self._is_there():
-            return
+        found = self._found()
+        is_own = found is not None and found == self._file
+        if data == self._saved and is_own:
+            return ""
+        aside = "" if found is None or is_own else _aside(self.path, found)
+        keep_as = f"{self.path}.broken" if is_own and self._broken else aside
         try:
-            self._file = self._write(data)
+            self._file = write_whole(self.path, data, keep_as=keep_as)
         except UntrustedError as error:
             raise GenericdpError(
                 f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_WITHOUT_IT}"
             ) from error
         except OSError as error:
+            if (now := self._found()) != found:
+                self._file = now  # the new file is there, only not safe from a power cut
             what_to_do = _MOUNT_AGAIN if _is_removed(os.path.dirname(self.path)) else what_is_short(error)
             raise GenericdpError(
                 f"cannot save '{self.path}': {error.strerror}",
                 hint="; ".join(filter(None, (what_to_do, _WITHOUT_IT))),
             ) from error
-        self._saved = data
+        self._saved, self._broken = data, False
+        return aside
 
     def may_exist(self) -> bool:
         """Whether there is a file, as far as that can be seen."""
-        try:
-            os.lstat(self.path)
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError:
-            return True
-        return True
+        return not is_absent(self.path)
 
     def was_removed(self) -> bool:
         """Whether the file is gone since it was last read or written, and nothing has taken its place."""
         return self._file is not None and not os.path.lexists(self.path)
 
-    def _is_there(self) -> bool:
+    def _found(self) -> FileIdentity | None:
+        """Which file is in the place of the memory, as far as that can be seen."""
         try:
-            return _identity(os.stat(self.path)) == self._file
+            return _identity(os.stat(self.path))
         except OSError:
-            return False
-
-    def _write(self, data: bytes) -> FileIdentity:
-        identity = write_whole(self.path, data, keep_as=f"{self.path}.broken" if self._broken else "")
-        self._broken = False
-        return identity
+            return None
 
 
 def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644) -> FileIdentity:
@@ -205,6 +212,11 @@ def _is_removed(directory: str) -> bool:
         return os.stat(directory).st_nlink == 0
     except OSError:
         return False
+
+
+def _aside(path: str, file: FileIdentity) -> str:
+    """A path beside another one for this file, with the time of its last change."""
+    return f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(file[3] // 10**9))}"
 
 
 def _identity(file: os.stat_result) -> FileIdentity:

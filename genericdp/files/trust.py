@@ -92,16 +92,27 @@ def read_text(path: str, known: str = "") -> str | None:
         raise ConfigError((Problem(Location(path, line), "not UTF-8", "save the file as UTF-8"),)) from error
 
 
-class ShortageError(ConfigError):
-    """A file or directory cannot be read because of a shortage; later it may be readable."""
+class UnreadableError(ConfigError):
+    """The system cannot read a file or directory. Later it may: a mount, for example, causes no event."""
 
 
-def unreadable(path: str, error: OSError) -> ConfigError:
-    """The error for a file or directory that cannot be read; a ShortageError if it may be later."""
-    short = what_is_short(error)
-    hint = short or _HINTS.get(error.errno or 0, "")
-    problem = Problem(Location(path, 0), f"cannot be read: {error.strerror}", hint)
-    return ShortageError((problem,)) if short else ConfigError((problem,))
+def unreadable(path: str, error: OSError) -> UnreadableError:
+    """The error for a file or directory that the system cannot read."""
+    hint = what_is_short(error) or _HINTS.get(error.errno or 0, "")
+    return UnreadableError((Problem(Location(path, 0), f"cannot be read: {error.strerror}", hint),))
+
+
+def is_absent(path: str) -> bool:
+    """Whether a name on the way is missing. A symlink that leads to nothing is not: its target may follow."""
+    path = path.rstrip("/") or "/"  # with the slash, lstat(2) would follow the symlink
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        above = os.path.dirname(path) or "."
+        return os.path.isdir(above) or is_absent(above)
+    except OSError:
+        return False
+    return False
 
 
 def open_trusted(path: str) -> int:

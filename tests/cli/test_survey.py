@@ -58,6 +58,20 @@ def test_of_a_rule_file_with_a_mistake_they_use_what_the_daemon_keeps_in_effect(
         "  hint: did you mean 'match'?\n"
         f"note: the last good version of {file} is shown: the daemon keeps it in effect\n"
     )
+    # So it is with all files of a directory that cannot be read.
+    rules.rename(tmp_path / "away")
+    rules.symlink_to("not_mounted")
+    kept = last_good.path(file.name)
+    assert main(["list", "--config", str(config)]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1] == "genericdp.io/null: 1 device"
+    assert err == (
+        f"{rules}: error: cannot be read: No such file or directory\n"
+        "  hint: check the spelling; a symlink on the way may lead to nothing\n"
+        f"note: the last good version of {kept} is shown: the daemon keeps it in effect\n"
+    )
+    rules.unlink()
+    (tmp_path / "away").rename(rules)
     # Files that are named are tried as they are.
     assert main(["list", "--config", str(config), "--rules", str(rules)]) == 1
     out, err = capsys.readouterr()

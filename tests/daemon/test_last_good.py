@@ -134,6 +134,30 @@ async def test_a_mistake_does_not_end_a_resource_even_if_the_daemon_restarts(
         assert not node.service.daemon.rules.problems
 
 
+async def test_a_directory_that_is_mounted_after_the_start_ends_no_resource(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_node(short_dir) as node:
+        good, _ = await node.says()
+        pod = await node.scene.admit()
+        await node.service.stop()
+        # As at a boot at which the symlink's target is not mounted yet.
+        node.directory.rename(short_dir / "away")
+        node.directory.symlink_to(short_dir / "mount" / "rules.d")
+        caplog.clear()
+        await node.start()
+        assert (await node.says(), node.offers) == ((good, True), [FTDI])
+        assert f"{node.directory}: cannot be read: No such file or directory" in caplog.messages
+        assert node.kept.read_text() == FTDI_RULE
+        await node.scene.until_allocatable(2)
+        assert pod.phase is Phase.RUNNING
+        (short_dir / "mount").mkdir(mode=0o755)
+        (short_dir / "away").rename(short_dir / "mount" / "rules.d")
+        await node.reload()
+        assert (await node.says(), node.offers) == ((good, False), [FTDI])
+        assert not node.service.daemon.rules.problems
+
+
 async def test_a_daemon_that_was_killed_has_kept_the_text(short_dir: Path) -> None:
     async with a_node(short_dir) as node:
         assert node.kept.read_text() == FTDI_RULE

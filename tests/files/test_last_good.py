@@ -124,6 +124,56 @@ def test_whatever_makes_a_file_bad_keeps_its_version(node: Node, bad: str) -> No
         assert len(node.problems) == 1
 
 
+def test_what_was_in_effect_before_the_start_wins_over_a_file_that_came_or_changed(node: Node) -> None:
+    usr, _ = node.places
+    write(usr / "30-c.toml", a_rule("c"))
+    write(usr / "50-a.toml", a_rule("a"))
+    node.reload()
+    kept = node.kept
+    write(usr / "30-c.toml", a_rule("a"))
+    write(usr / "40-b.toml", a_rule("b") + a_rule("a"))
+    for _ in range(2):
+        node.start()
+        assert node.names == ["c", "a"]
+        assert [problem.partition(": ")[0] for problem in node.problems] == [
+            f"{usr}/30-c.toml:2:8",
+            f"{usr}/40-b.toml:5:8",
+        ]
+        assert [each.outdated for each in node.files.files] == [True, False, False]
+        assert node.kept == kept
+
+
+def test_a_directory_that_cannot_be_read_keeps_all_that_was_in_effect_before_the_start(node: Node) -> None:
+    usr, etc = node.places
+    write(usr / "10-a.toml", a_rule("theirs"))
+    write(etc / "10-a.toml", a_rule("ours"))
+    write(usr / "20-b.toml", a_rule("masked"))
+    write(etc / "20-b.toml", "")
+    name = f"05-{'c' * 247}.toml"
+    write(etc / name, a_rule("c"))
+    node.reload()
+    kept = node.kept
+    os.rename(etc, etc.parent / "away")
+    etc.symlink_to("not_mounted")
+    for _ in range(2):
+        node.start()
+        node.reload()
+        assert (node.names, node.kept, node.files.unread) == (["c", "ours"], kept, True)
+        assert [each.outdated for each in node.files.files] == [True, True]
+        (problem,) = node.problems
+        assert problem == (
+            f"{etc}: error: cannot be read: No such file or directory\n"
+            "  hint: check the spelling; a symlink on the way may lead to nothing"
+        )
+    write(etc.parent / "away" / "10-a.toml", BAD)
+    (etc.parent / "away" / name).unlink()
+    os.rename(etc.parent / "away", etc.parent / "not_mounted")
+    node.reload()
+    assert (node.names, node.files.unread) == (["ours"], False)
+    assert [problem.location.file for problem in node.files.problems] == [f"{etc}/10-a.toml"]
+    assert node.kept == {"10-a.toml": a_rule("ours")}
+
+
 def test_a_bad_file_keeps_the_version_of_the_file_that_it_replaces(node: Node) -> None:
     usr, etc = node.places
     write(usr / "10-a.toml", a_rule("theirs"))

@@ -97,6 +97,67 @@ def test_a_missing_directory_is_not_a_mistake(tmp_path: Path) -> None:
     assert messages(load(tmp_path / "nowhere")) == []
 
 
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        (
+            "a dangling symlink",
+            "No such file or directory\n  hint: check the spelling; a symlink on the way may lead to nothing",
+        ),
+        (
+            "a dangling symlink above",
+            "No such file or directory\n  hint: check the spelling; a symlink on the way may lead to nothing",
+        ),
+        (
+            "a file",
+            "Not a directory\n  hint: check the spelling; something on the way is not a directory",
+        ),
+    ],
+)
+def test_what_stands_for_a_directory_and_is_none_is_a_mistake_and_every_file_keeps_its_version(
+    tmp_path: Path, what: str, why: str
+) -> None:
+    """A file system that is mounted late must not mean other rules until then."""
+    etc = tmp_path / "etc"
+    rules = etc / "rules.d"
+    rules.mkdir(parents=True, mode=0o755)
+    write(rules / "10-a.toml", a_rule("a"))
+    files = load(rules)
+    os.rename(etc, tmp_path / "away")
+    match what:
+        case "a dangling symlink":
+            etc.mkdir(mode=0o755)
+            rules.symlink_to(tmp_path / "not_mounted")
+        case "a dangling symlink above":
+            etc.symlink_to(tmp_path / "not_mounted")
+        case _:
+            etc.mkdir(mode=0o755)
+            write(rules, "")
+    files.reload()
+    assert [problem.render() for problem in files.problems] == [f"{rules}: error: cannot be read: {why}"]
+    # A mount causes no event.
+    assert (names(files), files.unread) == (["a"], True)
+    (rules if what != "a dangling symlink above" else etc).unlink()
+    files.reload()
+    assert (names(files), files.unread, messages(files)) == ([], False, [])
+
+
+def test_a_symlink_to_dev_null_in_the_place_of_a_directory_means_no_rules(tmp_path: Path) -> None:
+    (tmp_path / "rules.d").symlink_to("/dev/null")
+    assert messages(load(tmp_path / "rules.d", Path("/dev/null"))) == []
+
+
+def test_a_file_whose_symlink_leads_to_nothing_is_to_be_read_again(directories: tuple[Path, Path]) -> None:
+    """Nothing reports that the target of the symlink appears."""
+    _, etc = directories
+    (etc / "10-a.toml").symlink_to("../later.toml")
+    files = load(etc)
+    assert (messages(files), files.unread) == (["cannot be read: No such file or directory"], True)
+    write(etc.parent / "later.toml", a_rule("a"))
+    files.reload()
+    assert (names(files), files.unread, messages(files)) == (["a"], False, [])
+
+
 def test_a_bad_file_keeps_its_version_that_was_in_force(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     write(usr / "10-a.toml", a_rule("a"))
@@ -200,6 +261,69 @@ def test_of_two_resources_with_one_name_the_first_in_file_order_has_it(
     assert names(files) == ["x"]
     assert str(files.resources[0].location).endswith("usr/10-a.toml:2:8")
     assert messages(files) == ["the resource 'example.com/x' is already defined"]
+
+
+def test_a_clash_within_a_file_is_a_mistake_of_the_file(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    file = write(usr / "10-a.toml", a_rule("a", "/dev/null"))
+    files = load(usr)
+    before = files.resources
+    write(file, a_rule("a", "/dev/zero") + a_rule("a", "/dev/null"))
+    files.reload()
+    assert files.resources == before
+    assert ([file.outdated for file in files.files], messages(files)) == (
+        [True],
+        ["the resource 'example.com/a' is already defined"],
+    )
+
+
+def test_a_file_that_defines_what_another_one_does_is_not_used(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    write(usr / "50-a.toml", a_rule("a", "/dev/null"))
+    files = load(usr)
+    before = files.resources
+    new = write(usr / "40-copy.toml", a_rule("a", "/dev/zero") + a_rule("b"))
+    for _ in range(2):
+        files.reload()
+        assert files.resources == before
+        (problem,) = files.problems
+        assert problem.render() == (
+            f"{new}:2:8: error: the resource 'example.com/a' is already defined\n"
+            '    2 | name = "a"\n'
+            "      |        ^^^\n"
+            f"  hint: it is first defined at {usr}/50-a.toml:2:8; rename one of them or merge their matches"
+        )
+        assert [(file.digest != "", file.outdated) for file in files.files] == [(False, False), (True, False)]
+    # The other file may be changed as well.
+    write(usr / "50-a.toml", a_rule("c"))
+    files.reload()
+    assert (names(files), messages(files)) == (["a", "b", "c"], [])
+
+
+def test_a_file_that_begins_to_define_what_another_one_does_keeps_its_version(
+    directories: tuple[Path, Path],
+) -> None:
+    usr, _ = directories
+    file = write(usr / "40-b.toml", a_rule("b"))
+    write(usr / "50-a.toml", a_rule("a"))
+    files = load(usr)
+    write(file, a_rule("a"))
+    files.reload()
+    assert (names(files), files.files[0].outdated) == (["b", "a"], True)
+    assert messages(files) == ["the resource 'example.com/a' is already defined"]
+    (usr / "50-a.toml").unlink()
+    files.reload()
+    assert (names(files), files.files[0].outdated, messages(files)) == (["a"], False, [])
+
+
+def test_a_resource_may_move_to_another_file(directories: tuple[Path, Path]) -> None:
+    usr, _ = directories
+    write(usr / "50-a.toml", a_rule("a") + a_rule("b"))
+    files = load(usr)
+    write(usr / "40-b.toml", a_rule("b"))
+    write(usr / "50-a.toml", a_rule("a"))
+    files.reload()
+    assert (names(files), messages(files)) == (["b", "a"], [])
 
 
 def test_a_file_that_other_users_can_write_is_refused(directories: tuple[Path, Path]) -> None:

@@ -1,5 +1,6 @@
 """When the memory is saved: a storm of changes together, and every storm."""
 
+import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -14,6 +15,7 @@ from genericdp.core.memory.remembered import Remembered
 from genericdp.errors import GenericdpError
 from genericdp.files.saving import Saving
 from genericdp.files.state import StateFile, this_boot
+from genericdp.log_lines import fields_of
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import LoopTime
 from tests.scenes.shortage import a_directory_mounted_at, descriptors_left, no_file_larger_than
@@ -135,6 +137,33 @@ async def test_a_directory_that_was_removed_where_it_is_mounted_from_is_said_at_
             "without it, ids of twins and of absent devices do not survive a reboot"
         )
         saving.close()
+
+
+async def test_a_memory_that_is_mounted_after_the_start_is_kept_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Pods have got devices without it: what it says may contradict what they have."""
+    late, state = tmp_path / "late", tmp_path / "state"
+    StateFile(str(late)).save(memory(1))
+    os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
+    saving = Saving(str(state))
+    assert saving.begin() == Memory()
+    saving.save_within(0.0, memory(2))
+    state.rename(tmp_path / "hidden")
+    late.rename(state)
+    saving.save_within(0.0, memory(3))
+    saving.close()
+    assert saved(state) == memory(3)
+    kept = state / "memory.json.20231114T221320Z"
+    (record,) = caplog.records
+    assert record.message == "another saved memory took the place of this daemon's; it is kept aside"
+    assert fields_of(record) == {
+        "file": str(kept),
+        "hint": "the pods of this node got their devices without it; to use it, drain the node, "
+        "stop genericdp, rename the file to 'memory.json' and start genericdp",
+    }
+    kept.rename(state / "memory.json")
+    assert saved(state) == memory(1)
 
 
 def test_a_memory_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -410,9 +411,79 @@ def test_without_descriptors_a_memory_is_neither_read_nor_lost(tmp_path: Path) -
     assert state.load().ties == MEMORY.ties
 
 
-def test_where_there_can_be_no_file_nothing_is_remembered(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert StateFile(str(tmp_path / "file")).load() == Memory()
+@pytest.mark.parametrize("what", ["its directory", "a directory above", "itself", "a file"])
+def test_a_memory_behind_a_symlink_that_leads_to_nothing_is_not_an_empty_one(
+    tmp_path: Path, what: str
+) -> None:
+    """The file system that it leads to may be mounted later."""
+    state = StateFile(str(tmp_path / "lib" / "genericdp"))
+    match what:
+        case "its directory":
+            (tmp_path / "lib").mkdir()
+            (tmp_path / "lib" / "genericdp").symlink_to(tmp_path / "not_mounted")
+        case "a directory above":
+            (tmp_path / "lib").symlink_to("not_mounted")
+        case "itself":
+            (tmp_path / "lib" / "genericdp").mkdir(parents=True)
+            Path(state.path).symlink_to("not_mounted")
+        case _:
+            (tmp_path / "lib").touch()
+    with pytest.raises(GenericdpError) as unreadable:
+        state.load()
+    why = os.strerror(errno.ENOTDIR if what == "a file" else errno.ENOENT)
+    assert not isinstance(unreadable.value, BrokenStateError)
+    assert str(unreadable.value) == f"cannot read '{state.path}': {why}"
+    assert unreadable.value.hint == (
+        f"a symlink on the way leads to nothing, or something there is not a directory; {NOT_WITHOUT_IT}"
+    )
+    assert state.may_exist()
+
+
+@pytest.mark.parametrize("loaded", ["nothing", "a memory", "a broken one"])
+def test_a_file_that_was_neither_read_nor_written_is_never_replaced(tmp_path: Path, loaded: str) -> None:
+    """The state directory may be mounted after the start."""
+    state, other = StateFile(str(tmp_path / "state")), StateFile(str(tmp_path / "other"))
+    other.save(MEMORY)
+    arrived = Path(other.path).read_bytes()
+    os.utime(other.path, (1_700_000_000, 1_700_000_000))
+    kept = tmp_path / "state" / "memory.json.20231114T221320Z"
+    match loaded:
+        case "nothing":
+            (tmp_path / "state").mkdir()
+            assert state.load() == Memory()
+        case "a memory":
+            state.save(Memory(ties={"a": "b"}))
+            state.load()
+        case _:
+            (tmp_path / "state").mkdir()
+            Path(state.path).touch()
+            with pytest.raises(BrokenStateError):
+                state.load()
+    os.replace(other.path, state.path)
+    assert state.save(Memory(ties={"a": "c"})) == str(kept)
+    assert kept.read_bytes() == arrived
+    assert StateFile(str(tmp_path / "state")).load() == Memory(ties={"a": "c"})
+    assert state.save(Memory(ties={"a": "d"})) == ""
+    assert {each.name for each in (tmp_path / "state").iterdir()} == {kept.name, "memory.json"}
+
+
+def test_a_file_whose_name_could_not_be_made_safe_is_still_the_own_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateFile(str(tmp_path))
+    really = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        really(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        with pytest.raises(GenericdpError, match="Input/output error"):
+            state.save(MEMORY)
+    assert state.save(Memory()) == ""
+    assert os.listdir(tmp_path) == ["memory.json"]
 
 
 def test_a_memory_is_read_and_saved_from_a_directory_that_was_removed(

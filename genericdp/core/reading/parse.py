@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from genericdp.core.reading.kind import read_list
 from genericdp.core.reading.resource import resource
@@ -60,44 +61,72 @@ def parse_settings(file: str, text: str) -> tuple[Settings, tuple[Problem, ...]]
     return (Settings() if read is None or problems else read), problems
 
 
-def distinct(
-    files: Sequence[tuple[str, Sequence[Resource]]],
-) -> tuple[tuple[Resource, ...], tuple[Problem, ...]]:
-    """The resources of all files, given as (text, resources) in file order, without those that clash with
-    an earlier one; a problem for each clash.
+@dataclass(frozen=True, slots=True)
+class RulesText:
+    """A rule file as it is now.
+
+    resources     those of the text
+    is_in_effect  this text was in effect until now
+    before        the resources that were in effect instead of it; empty if none were, or nobody knows
     """
-    names: dict[str, Resource] = {}
-    envs: dict[str, Resource] = {}
-    problems: list[Problem] = []
-    for text, resources in files:
-        lines = Lines(text)
-        clashes = 0
-        for each in resources:
-            if (clash := _clash(each, names, envs)) is not None:
-                clashes += 1
-                if clashes <= MISTAKES_LIMIT:
-                    problems.append(Problem(each.location, *clash, lines.at(each.location.line)))
-                elif clashes == MISTAKES_LIMIT + 1:
-                    problems.append(too_many(each.location))
-                continue
-            names[each.name] = each
-            envs.update(dict.fromkeys(env_names(each.name), each))
-    return tuple(names.values()), tuple(problems)
+
+    text: str
+    resources: tuple[Resource, ...]
+    is_in_effect: bool = False
+    before: tuple[Resource, ...] = ()
 
 
-def _clash(
-    resource: Resource, names: Mapping[str, Resource], envs: Mapping[str, Resource]
-) -> tuple[str, str] | None:
-    """What an earlier resource already uses, the name or the env in which containers find the devices:
-    a message and a hint.
+def settled(files: Sequence[RulesText]) -> tuple[tuple[tuple[Resource, ...], tuple[Problem, ...]], ...]:
+    """What is in effect of each file, and the problems of its text: what another file defines, too.
+
+    A file with a problem is not used, and what was in effect before stays. What was in effect comes first, so
+    a file that has come or changed has the problem; among these, the first in file order wins.
     """
-    if (earlier := names.get(resource.name)) is not None:
+    kept = [file.resources for file in files]
+    problems: list[tuple[Problem, ...]] = [()] * len(files)
+    ranks = [0 if file.is_in_effect else 2 for file in files]
+    while True:
+        taken: dict[str, Resource] = {}
+        refused = []
+        for _, index in sorted(zip(ranks, range(len(files)), strict=True)):
+            clashes = [(each, clash) for each in kept[index] if (clash := _clash(each, taken)) is not None]
+            if clashes:
+                refused.append(index)
+                problems[index] = problems[index] or _problems(files[index].text, clashes)
+            else:
+                taken.update((name, each) for each in kept[index] for name in _names(each))
+        if not refused:
+            return tuple(zip(kept, problems, strict=True))
+        # What stays instead may be what another changed file defines now: that one is to be judged again.
+        for index in refused:
+            kept[index] = files[index].before if ranks[index] == 2 else ()
+            ranks[index] = 1
+
+
+def _problems(text: str, clashes: Sequence[tuple[Resource, tuple[str, str]]]) -> tuple[Problem, ...]:
+    lines = Lines(text)
+    found = [
+        Problem(each.location, *clash, lines.at(each.location.line))
+        for each, clash in clashes[:MISTAKES_LIMIT]
+    ]
+    more = [too_many(each.location) for each, _ in clashes[MISTAKES_LIMIT : MISTAKES_LIMIT + 1]]
+    return (*found, *more)
+
+
+def _names(resource: Resource) -> tuple[str, ...]:
+    """What no other resource may use: the name, and the variables in which containers find the devices."""
+    return (resource.name, *env_names(resource.name))
+
+
+def _clash(resource: Resource, taken: Mapping[str, Resource]) -> tuple[str, str] | None:
+    """What another resource already uses: a message and a hint."""
+    if (earlier := taken.get(resource.name)) is not None:
         return (
             f"the resource '{resource.name}' is already defined",
             f"it is first defined at {earlier.location}; rename one of them or merge their matches",
         )
     for env in env_names(resource.name):
-        if (earlier := envs.get(env)) is not None:
+        if (earlier := taken.get(env)) is not None:
             return (
                 f"its environment variable {env} is also that of '{earlier.name}'",
                 f"the other resource is at {earlier.location}; rename one of them",
@@ -108,4 +137,11 @@ def _clash(
 def _resources(at: At, domain: str) -> tuple[Resource, ...]:
     if isinstance(at.value, dict):
         raise Mistake(at, "'resource' must be a list of tables", "write [[resource]]", on_key=True)
-    return read_list(at, lambda each: resource(each, domain))
+    resources = read_list(at, lambda each: resource(each, domain))
+    taken: dict[str, Resource] = {}
+    for each in resources:
+        if (clash := _clash(each, taken)) is not None:
+            at.source.add(each.location, *clash)
+        else:
+            taken.update(dict.fromkeys(_names(each), each))
+    return resources

@@ -92,12 +92,15 @@ class Source:
 
     def note(self, mistake: Mistake) -> None:
         """Add a mistake to the problems. Raises TooManyMistakesError for the one after MISTAKES_LIMIT."""
-        location = self.location(mistake.at.path, on_key=mistake.on_key)
+        self.add(self.location(mistake.at.path, on_key=mistake.on_key), mistake.message, mistake.hint)
+
+    def add(self, location: Location, message: str, hint: str) -> None:
+        """Add a problem, as `note` does."""
         if len(self.problems) == MISTAKES_LIMIT:
             self.problems.append(too_many(location))
             raise TooManyMistakesError
-        message, hint = _brief(mistake.message), _brief(mistake.hint)
-        self.problems.append(Problem(location, message, hint, self.lines.at(location.line)))
+        source = self.lines.at(location.line)
+        self.problems.append(Problem(location, _brief(message), _brief(hint), source))
 
     def in_order(self) -> tuple[Problem, ...]:
         """The problems in the order of the lines; last, that there are too many."""

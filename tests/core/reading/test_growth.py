@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.core.reading.parse import distinct, parse_rules, parse_settings
+from genericdp.core.reading.parse import RulesText, parse_rules, parse_settings, settled
 from genericdp.core.rules.settings import Settings
 from tests.scenes.texts import LARGE, TOO_DEEP
 from tests.scenes.work import IN_PROPORTION, growth, growth_of_memory
@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 
 def read(text: str) -> None:
     resources, _ = parse_rules("x.toml", text, "example.com")
-    distinct([(text, resources)])
+    settled([RulesText(text, resources)])
     parse_settings("x.toml", text)
 
 
@@ -97,16 +97,23 @@ def test_unknown_keys_and_numbers_beyond_64_bits_are_counted_like_any_mistake(
         assert "more than 100 mistakes" in str(problems[-1])
 
 
-def test_clashes_of_names_are_counted_for_each_file() -> None:
-    def resources(file: str, count: int) -> tuple[str, tuple[object, ...]]:
-        text = '[[resource]]\nname = "r"\nmatch = { SUBSYSTEM = "tty" }\n' * count
-        return text, parse_rules(file, text, "example.com")[0]
-
-    kept, problems = distinct([resources("a.toml", 300), resources("b.toml", 2)])  # type: ignore[list-item]
-    assert [each.location.file for each in kept] == ["a.toml"]
-    assert [each.location.file for each in problems] == ["a.toml"] * 101 + ["b.toml"] * 2
+def test_clashes_of_names_are_counted_like_any_mistake() -> None:
+    text = '[[resource]]\nname = "r"\nmatch = { SUBSYSTEM = "tty" }\n' * 300
+    _, problems = parse_rules("a.toml", text, "example.com")
+    assert len(problems) == 101
     assert problems[99].message == "the resource 'example.com/r' is already defined"
     assert problems[99].source == 'name = "r"'
+    assert problems[100].message == "the file has more than 100 mistakes"
+
+
+def test_of_clashes_with_other_files_the_first_hundred_are_shown() -> None:
+    text = "".join(f'[[resource]]\nname = "r{n}"\nmatch = {{ SUBSYSTEM = "tty" }}\n' for n in range(300))
+    files = [RulesText(text, parse_rules(file, text, "example.com")[0]) for file in ("a.toml", "b.toml")]
+    (first, none), (second, problems) = settled(files)
+    assert (len(first), none, second) == (300, (), ())
+    assert [each.location.file for each in problems] == ["b.toml"] * 101
+    assert problems[99].message == "the resource 'example.com/r99' is already defined"
+    assert problems[99].source == 'name = "r99"'
     assert problems[100].message == "the file has more than 100 mistakes"
 
 

@@ -240,9 +240,9 @@ class Daemon:
             self._devices.apply(Uevent("change", sys_path, "", "udev"))
         self.step()
 
-    async def _reset_usb(self, units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
+    async def _reset_usb(self, units: Collection[usb.Unit], ids: Collection[str], *, reset: bool) -> None:
         """Reset USB devices and read every device again, before the uevents of the reset are read."""
-        if await self._resets.ask(units, ids, self, self._devices, self._forgetting.ask_now):
+        if await self._resets.ask(units, ids, self, self._devices, self._forgetting.ask_now, reset=reset):
             self._hear(Resync(RescanCause.USB_RESET))
             self._follow_hints()
 

@@ -10,6 +10,7 @@ The files here are the daemon and the small things that it shares with the folde
     systemd               how the service manager hears that all is well
     usb                   resets a USB device
     retry                 when something that failed is tried again
+    lock                  only one genericdp serves a kubelet, and writes CDI spec files
     watch, unixsocket     directories and sockets that may appear and disappear
     messages              declares the messages and calls of gRPC APIs
     errors                mistakes as values, which everything uses

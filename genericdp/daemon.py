@@ -69,15 +69,15 @@ class Daemon:
         self.settings = settings = self._directories.served
         self.rules = rules
         self._awake = asyncio.Event()
-        self.inventory = Inventory()
-        self.memory = Memory()
-        self.standing_by = ""
+        self.inventory, self.memory, self.standing_by = Inventory(), Memory(), ""
         self.recorder = Recorder(now)
-        self.cdi = CdiUpkeep(settings, self.step, partial(self._see_tried, Retried.CDI))
+        self.cdi = CdiUpkeep(
+            settings, self.step, partial(self._see_tried, Retried.CDI), lambda: self.plugins.kubelet.rival
+        )
         self.plugins = Plugins(
             settings,
             on_kubelet=self._see_kubelet,
-            on_rival=lambda: self._notify.status(self.status_line()),
+            on_rival=self._see_rival,
             on_progress=self._see_progress,
             on_allocate=self._see_allocated,
             on_list=self.recorder.see_list,
@@ -144,12 +144,7 @@ class Daemon:
                 # While another genericdp serves, that one answers.
                 await self.answers.listen(persist=False)
                 await until_alone(
-                    self.settings,
-                    stack,
-                    self._awake,
-                    lambda: self._stopping,
-                    on_wait=self._stand_by,
-                    on_lost=self.stop,
+                    self.settings, stack, self._awake, lambda: self._stopping, self._stand_by, end=self.stop
                 )
                 self.standing_by = ""
                 if not self._stopping:
@@ -245,9 +240,9 @@ class Daemon:
             self._devices.apply(Uevent("change", sys_path, "", "udev"))
         self.step()
 
-    async def _reset_usb(self, units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
+    async def _reset_usb(self, units: Collection[usb.Unit], ids: Collection[str], *, reset: bool) -> None:
         """Reset USB devices and read every device again, before the uevents of the reset are read."""
-        if await self._resets.ask(units, ids, self, self._devices, self._forgetting.ask_now):
+        if await self._resets.ask(units, ids, self, self._devices, self._forgetting.ask_now, reset=reset):
             self._hear(Resync(RescanCause.USB_RESET))
             self._follow_hints()
 
@@ -269,6 +264,11 @@ class Daemon:
         self.recorder.see_kubelet(self.plugins.kubelet.path, there=there)
         for each in (self._reads_cdi, self._forgetting, self._comeback):
             each.look_again()
+
+    def _see_rival(self) -> None:
+        if self.inventory.offers:
+            self.step()
+        self._notify.status(self.status_line())
 
     def _see_allocated(self, allocated: Allocated) -> None:
         """Remember who got what before the kubelet knows it."""

@@ -128,6 +128,10 @@ class Forgetting:
         """What pods may hold."""
         return self._held()
 
+    def are_ours(self) -> bool:
+        """Whether no other genericdp serves the kubelet."""
+        return not self._kubelet.rival
+
     def depend(self, *, depends: bool) -> None:
         """Take into account whether something else depends on what pods still hold. It may wait."""
         if depends is not self._is_awaited:

@@ -29,6 +29,9 @@ from genericdp.errors import GenericdpError
 #: How long the kernel may take to disconnect a device that the reset turned into another one, in seconds.
 DISCONNECT_S = 5.0
 
+#: The numbers (bus, device) of a USB device.
+Unit = tuple[int, int]
+
 _log = log.get(__name__)
 
 
@@ -79,16 +82,29 @@ class Resets:
         node: Node,
         devices: Devices,
         ask_kubelet: Callable[[], Awaitable[None]],
+        *,
+        reset: bool,
     ) -> bool:
         """Reset the devices of the container that has these ids, each once, perhaps with a hub above it.
 
-        Returns whether one was reset. Raises GenericdpError.
+        Without `reset`, only wait for resets that have begun. Returns whether one was reset. Raises
+        GenericdpError.
         """
         done: set[tuple[int, int]] = set()
         for numbers, hubs in with_hubs(units, devices.devices).items():
+            done |= await self._ended(hubs if reset else {numbers, *hubs})
+            if not reset:
+                continue
             if done.isdisjoint(hubs) and await self._ask(numbers, ids, node, devices, ask_kubelet):
                 done.add(numbers)
         return bool(done)
+
+    async def _ended(self, units: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+        """Those of these devices that were being reset, after the end of that, if it did not fail."""
+        running = {each: self._running[each] for each in units if each in self._running}
+        if running:
+            await asyncio.wait(running.values())
+        return {each for each, reset in running.items() if reset.exception() is None}
 
     async def _ask(
         self,

@@ -10,6 +10,8 @@ The rules of this file:
 * What is asked grows with the containers, not with their devices: a container may hold thousands.
 * Only the kubelet's own runtime can prove that a pod has no container. It is recognized by the pods that it
   has created, and a held device always belongs to such a pod.
+* The pods of a kubelet that another genericdp serves hold what that one gave them. So meanwhile no device is
+  followed, and no container is stopped.
 * A stop lasts as long as the pod's grace period. It delays no other one. One that fails is tried again for
   each device that it was for: some may have come back by then.
 """
@@ -73,6 +75,9 @@ class Pods(Protocol):
     def held(self) -> Held:
         """What pods may hold."""
 
+    def are_ours(self) -> bool:
+        """Whether no other genericdp serves the kubelet."""
+
     def depend(self, *, depends: bool) -> None:
         """Take into account whether it matters if they still hold it."""
 
@@ -110,6 +115,8 @@ class Comeback:
 
     def see(self, inventory: Inventory, plugged: Plugged, devices: Mapping[str, Remembered]) -> None:
         """Take another inventory into account, what is plugged in, and what is remembered of devices."""
+        if not self._pods.are_ours():
+            inventory = Inventory()
         wanted = bool(self._plugs.offers)
         self._inventory = inventory
         self._plugs = follow(self._plugs, inventory, plugged, self._now(), devices)

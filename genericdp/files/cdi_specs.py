@@ -8,6 +8,8 @@ The rules of this file:
   directory stays open after the first time: without a descriptor, nothing else would open it.
 * Of the other files in the directory, only those with a name of ours are touched. They are of an earlier
   process.
+* Only the genericdp that holds the lock writes and removes files. So it knows that no other one is behind a
+  file with a name of ours. The name of the lock is not that of the udev rule's, which it holds for a moment.
 * Everybody may read the files, whatever the umask is: a runtime need not run as root.
 """
 
@@ -22,6 +24,10 @@ from genericdp.core.cdi import FILE_PREFIX, FILE_SUFFIX
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.kept_directory import KeptDirectory, is_abandoned, make_for_all
 from genericdp.files.trust import UntrustedError
+from genericdp.lock import DirectoryLock
+
+#: The lock's directory.
+LOCK = ".genericdp-daemon"
 
 #: The name of a file before it is renamed. CDI reads what ends in .json or .yaml.
 _NEW = re.compile(r"\.genericdp-[0-9a-f]{16}")
@@ -39,29 +45,84 @@ _log = log.get(__name__)
 
 
 class CdiSpecs:
-    """The spec files of genericdp in a directory. Without any, the directory is neither made nor needed."""
+    """The spec files of genericdp in a directory. Without any, the directory is neither made nor needed.
+
+    One genericdp has files there, until it wants none any more, or calls `withdraw`.
+
+    waits  whether another one had files there when this one was to write its own
+    """
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
+        self.waits = False
         self._written: dict[str, tuple[str, os.stat_result]] = {}
         self._is_cleared = False
         self._kept = KeptDirectory(directory)
+        self._lock = DirectoryLock(directory, name=LOCK)
 
-    def close(self) -> None:
-        """Close the directory. The next `apply` opens it again."""
-        self._kept.close()
+    def withdraw(self) -> None:
+        """Remove what was written, and let another genericdp write. The next `apply` begins anew.
+
+        Raises GenericdpError if a file cannot be removed.
+        """
+        try:
+            if self._written:
+                self.apply({})
+        finally:
+            self._written, self._is_cleared, self.waits = {}, False, False
+            self._lock.close()
+            self._kept.close()
 
     def apply(self, wanted: Mapping[str, str]) -> None:
-        """Make the files: name -> content. Raises GenericdpError if one cannot be written or removed."""
-        if self._is_cleared and self.intact() and self._texts() == dict(wanted):
+        """Make the files: name -> content.
+
+        Raises GenericdpError if one cannot be written or removed, or if another genericdp has files there.
+        """
+        has_lock = self._lock.is_held()
+        if self._is_cleared and has_lock is bool(wanted) and self.intact() and self._texts() == dict(wanted):
             return
         if not wanted and not os.path.isdir(self.directory):
             self._written, self._is_cleared = {}, True
+            self._lock.close()
             return
-        failures: list[GenericdpError] = []
         directory = self._open()
-        if not self._is_cleared:
+        if not (wanted or self._written or self._left(directory)):
+            self._is_cleared = True
+            return
+        is_free = self._takes_lock()
+        self.waits = bool(wanted) and not is_free
+        if not is_free:
+            # What is there is kept by the other one.
+            self._written, self._is_cleared = {}, not wanted
+            if wanted:
+                raise GenericdpError(
+                    f"cannot use the CDI directory '{self.directory}': another genericdp writes to it",
+                    hint="remove one of the two; if each serves its own kubelet, give each its own 'cdi_dir' "
+                    "in genericdp.toml",
+                )
+            return
+        if not (has_lock and self._is_cleared):
             self._clear(directory, wanted)
+        self._change(directory, wanted)
+        if not wanted:
+            self._lock.close()
+
+    def keeps_lock(self) -> bool:
+        """Whether no other genericdp has taken the lock from this one, which makes it again if need be."""
+        try:
+            return not self._written or self._takes_lock()
+        except GenericdpError:  # nobody can tell
+            return True
+
+    def _takes_lock(self) -> bool:
+        """Whether no other genericdp holds the lock. Raises GenericdpError if nobody can tell."""
+        try:
+            return self._lock.is_held() or self._lock.taken()
+        except OSError as error:
+            raise _unusable(self.directory, error) from error
+
+    def _change(self, directory: int, wanted: Mapping[str, str]) -> None:
+        failures: list[GenericdpError] = []
         for name in sorted({*wanted, *self._written}):
             try:
                 if name in wanted:
@@ -122,14 +183,25 @@ class CdiSpecs:
     def _clear(self, directory: int, wanted: Collection[str]) -> None:
         """Remove what earlier processes left. Raises GenericdpError."""
         try:
-            for name in os.listdir(directory):
-                is_ours = name.startswith(FILE_PREFIX) and name.endswith(FILE_SUFFIX)
-                is_left = _NEW_OF_UDEV.fullmatch(name) and is_abandoned(directory, name)
-                if (is_ours and name not in wanted) or _NEW.fullmatch(name) or is_left:
+            for name in self._left(directory):
+                if name not in wanted:
                     self._remove(directory, name)
         except OSError as error:
             raise _unusable(self.directory, error) from error
         self._is_cleared = True
+
+    def _left(self, directory: int) -> list[str]:
+        """What earlier processes left, or another one has written. Raises GenericdpError."""
+        try:
+            return [
+                name
+                for name in os.listdir(directory)
+                if (name.startswith(FILE_PREFIX) and name.endswith(FILE_SUFFIX))
+                or _NEW.fullmatch(name)
+                or (_NEW_OF_UDEV.fullmatch(name) and is_abandoned(directory, name))
+            ]
+        except OSError as error:
+            raise _unusable(self.directory, error) from error
 
     def _open(self) -> int:
         """The directory as a file descriptor, so that nobody can replace it meanwhile."""

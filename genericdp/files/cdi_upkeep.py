@@ -6,6 +6,7 @@ The rules of this file:
 * While the files cannot be written, the devices of resources that are answered by CDI are Unhealthy: a
   container with them would not start.
 * The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
+* While another genericdp serves the kubelet, the files are its own: this one has none.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,7 +19,7 @@ from genericdp.core.memory.answered import Answered
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.cdi_specs import CdiSpecs
+from genericdp.files.cdi_specs import LOCK, CdiSpecs
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 
@@ -34,6 +35,7 @@ class CdiUpkeep:
     why_not   why resources with `answer = "auto"` are answered without CDI; "" if they are not
     again     called when they have to be written again; it must call `apply`
     on_tried  called after each try, with the error or None
+    rival     whether another genericdp serves the kubelet
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class CdiUpkeep:
         settings: Settings,
         again: Callable[[], None],
         on_tried: Callable[[GenericdpError | None], None] = lambda _: None,
+        rival: Callable[[], bool] = lambda: False,
     ) -> None:
         self.why_not = "the container runtime has not been asked yet"
         self._settings = settings
@@ -49,6 +52,7 @@ class CdiUpkeep:
         self._again = again
         self._retry = Retry(self._restore, longest_s=AGAIN_S)
         self._on_tried = on_tried
+        self._rival = rival
         self._watch: DirectoryWatch | None = None
         self._failed = False
 
@@ -58,6 +62,10 @@ class CdiUpkeep:
 
     def apply(self, inventory: Inventory, answered: Answered) -> Inventory:
         """Write what changed. Returns the inventory without the devices that no container could get."""
+        if self._rival():
+            self._withdraw()
+            self._on_tried(None)
+            return inventory
         offers = inventory.offers.values()
         wanted = self._texts.of(offers, answered, self.answers)
         if wanted and self._watch is None:
@@ -106,12 +114,15 @@ class CdiUpkeep:
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
-            self._retry.succeeded()
-            try:
-                self._specs.apply({})
-            except GenericdpError as error:
-                _log.warning(str(error), hint=error.hint)
-            self._specs.close()
+            self._withdraw()
+
+    def _withdraw(self) -> None:
+        self._failed = False
+        self._retry.succeeded()
+        try:
+            self._specs.withdraw()
+        except GenericdpError as error:
+            _log.warning(str(error), hint=error.hint)
 
     def _stands(self, name: str, wanted: Mapping[str, str]) -> bool:
         """Whether the spec file of this name was written before the failure, and as it should be."""
@@ -120,10 +131,13 @@ class CdiUpkeep:
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too, and what the udev rule removes at an unplug. The next step
         # corrects that. What it does not, a second later: a program may change them again and again.
-        if not self._specs.intact(names):
+        if self._specs.waits and LOCK in names:
+            # The other genericdp may have ended.
+            self._again()
+        elif not (self._specs.keeps_lock() and self._specs.intact(names)):
             self._retry.failed()
 
     def _restore(self) -> None:
-        if not self._specs.intact():
+        if self._specs.keeps_lock() and not self._specs.intact():
             _log.warning("the CDI spec files were changed, restoring them", directory=self._settings.cdi_dir)
         self._again()

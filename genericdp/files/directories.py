@@ -10,6 +10,8 @@ The rules of this file:
   directory as well.
 * A state directory without a memory is not the one of before: the operator has moved it with its files.
 * A file that cannot be read may name another directory. That is an error, not the end of it.
+* The state directory also names that of the CDI spec files. Runtimes read several, and a killed daemon leaves
+  its files. An edit takes effect at once, and nothing is left where nobody keeps it right.
 """
 
 import errno
@@ -18,6 +20,7 @@ from dataclasses import replace
 
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short
+from genericdp.files.cdi_specs import CdiSpecs
 from genericdp.files.state import StateFile, read_whole, write_whole
 from genericdp.files.trust import UntrustedError
 
@@ -26,6 +29,9 @@ STATE_DIR = ".state_dir"
 
 #: The file in the state directory that names the link directory.
 LINK_DIR = "link_dir"
+
+#: The file in the state directory that names the directory of the CDI spec files.
+CDI_DIR = "cdi_dir"
 
 #: The file in the directory of the service manager that names the state directory.
 PROVIDED = "state_dir"
@@ -41,7 +47,11 @@ def before_edit(settings: Settings) -> Settings:
     before = _named(_provided(), PROVIDED) or _named(settings.link_dir, STATE_DIR)
     if before and StateFile(before).may_exist():
         settings = replace(settings, state_dir=before)
-    return replace(settings, link_dir=_named(settings.state_dir, LINK_DIR) or settings.link_dir)
+    return replace(
+        settings,
+        link_dir=_named(settings.state_dir, LINK_DIR) or settings.link_dir,
+        cdi_dir=_named(settings.state_dir, CDI_DIR) or settings.cdi_dir,
+    )
 
 
 def memory_names_holders(state_dir: str) -> bool:
@@ -58,6 +68,23 @@ def name_each_other(settings: Settings) -> None:
     _name(settings.link_dir, STATE_DIR, settings.state_dir)
     if _provided():
         _name(_provided(), PROVIDED, settings.state_dir)
+
+
+def leave_cdi_dir(settings: Settings, before: str) -> None:
+    """Remove the CDI spec files from the directory of before, and note that of now. Raises GenericdpError."""
+    if before != settings.cdi_dir:
+        specs = CdiSpecs(before)
+        try:
+            specs.apply({})
+        except GenericdpError as error:
+            raise GenericdpError(
+                f"the CDI spec files stay in '{before}', which was 'cdi_dir': {error}",
+                hint=f"remove {before}/genericdp_*.json: container runtimes may read them, and they may lead "
+                "to other devices by now",
+            ) from error
+        finally:
+            specs.withdraw()
+    _name(settings.state_dir, CDI_DIR, settings.cdi_dir)
 
 
 def _provided() -> str:

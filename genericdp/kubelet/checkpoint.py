@@ -29,7 +29,7 @@ from google.protobuf.message import DecodeError
 from genericdp.core.comeback.judge import Answers, Saved
 from genericdp.core.inventory.shared import SHARED, is_shared_link
 from genericdp.core.memory.held import Named
-from genericdp.core.rules.name import cdi_kind
+from genericdp.core.rules.name import cdi_kind, env_names
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.kubelet.api.deviceplugin import ContainerAllocateResponse
@@ -135,9 +135,10 @@ def names_holders(settings: Settings) -> bool:
 
 def _names_ours(entry: Any, link_dir: str) -> bool:
     try:
-        answer = _answer(entry)
-        kind = cdi_kind(entry["ResourceName"])
-        return f"{link_dir}/".encode() in answer or f"{kind}=".encode() in answer
+        resource, answer = entry["ResourceName"], _answer(entry)
+        # Other plugins name CDI devices of the kind of their resource, too, but not the env that ours keep.
+        marks = (f"{cdi_kind(resource)}=", env_names(resource)[1])
+        return f"{link_dir}/".encode() in answer or all(mark.encode() in answer for mark in marks)
     except _UNREADABLE:
         return True
 

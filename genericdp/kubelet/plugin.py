@@ -16,8 +16,9 @@ The rules of this file:
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import grpc
 
@@ -34,16 +35,26 @@ from genericdp.kubelet.responses import answer_of, list_of
 from genericdp.kubelet.streams import Streams
 from genericdp.messages import Context
 
-#: Resets the USB devices with these numbers (bus, device) for the container that has these ids, but for
-#: those of which another one may have a part, and returns when the result is known: the offer no longer
-#: lists a device as present that the reset has removed. Raises GenericdpError.
-UsbReset = Callable[[Collection[tuple[int, int]], Collection[str]], Awaitable[None]]
+
+class UsbReset(Protocol):
+    """How the USB devices behind the ids of a container are reset before it starts."""
+
+    async def __call__(
+        self, units: Collection[tuple[int, int]], ids: Collection[str], *, reset: bool
+    ) -> None:
+        """Reset those with these numbers (bus, device), but for those of which another one may have a part.
+
+        Also wait for resets that have begun, of these devices or of hubs above them. Without `reset`, do
+        nothing else. Returns when the result is known: the offer no longer lists a device as present that a
+        reset has removed. Raises GenericdpError.
+        """
+
 
 #: How many absent devices a refusal names. Instead of a text of more than 16 KiB, gRPC sends one of its own.
 NAMED_IN_REFUSAL = 10
 
 
-async def no_usb_reset(units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
+async def no_usb_reset(units: Collection[tuple[int, int]], ids: Collection[str], *, reset: bool) -> None:
     """For resources without USB devices."""
 
 
@@ -221,9 +232,8 @@ class Plugin:
             try:
                 async with asyncio.timeout(prestart.wait_s):
                     await self._until_present(request.devices_ids)
-                    if prestart.usb_reset:
-                        await self._reset_all(request.devices_ids)
-                        await self._until_present(request.devices_ids)
+                    await self._reset_all(request.devices_ids, reset=prestart.usb_reset)
+                    await self._until_present(request.devices_ids)
             except TimeoutError:
                 refusal = self._refusal(request.devices_ids, prestart.wait_s)
                 await context.abort(grpc.StatusCode.UNAVAILABLE, refusal)
@@ -239,10 +249,10 @@ class Plugin:
         while self._absent(ids):
             await self._changed.wait()
 
-    async def _reset_all(self, ids: Sequence[str]) -> None:
-        """Reset each USB device behind the ids of a container once."""
+    async def _reset_all(self, ids: Sequence[str], *, reset: bool) -> None:
+        """Reset each USB device behind the ids of a container once, or wait for resets that have begun."""
         known = self.offer.ids
-        await self._usb_reset(dict.fromkeys(each for id_ in ids for each in known[id_].usb), ids)
+        await self._usb_reset(dict.fromkeys(each for id_ in ids for each in known[id_].usb), ids, reset=reset)
 
     def _absent(self, ids: Iterable[str]) -> list[tuple[str, Device | None]]:
         devices = [(id_, self.offer.device(id_)) for id_ in ids]

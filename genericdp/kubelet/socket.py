@@ -30,8 +30,8 @@ import grpc.aio
 from genericdp import log
 from genericdp.kubelet.api.deviceplugin import KUBELET_SOCKET
 from genericdp.kubelet.endpoints import report_strangers, sweep
-from genericdp.kubelet.lock import NAME, DirectoryLock
 from genericdp.kubelet.socketfile import ABSENT, SocketFile
+from genericdp.lock import NAME, DirectoryLock
 from genericdp.unixsocket import accepts
 from genericdp.watch import DirectoryWatch
 

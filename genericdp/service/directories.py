@@ -1,6 +1,6 @@
 """The directories that pods depend on, as the daemon serves with them (`genericdp.files.directories`).
 
-An edit of the settings takes effect once no pod can hold a device.
+An edit of `link_dir` or `state_dir` takes effect once no pod can hold a device, one of `cdi_dir` at once.
 
 The rules of this file:
 
@@ -10,12 +10,13 @@ The rules of this file:
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from genericdp import log
 from genericdp.core.memory.held import Answer, Held
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.directories import before_edit, memory_names_holders, name_each_other
+from genericdp.files.directories import before_edit, leave_cdi_dir, memory_names_holders, name_each_other
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.retry import Retry
@@ -38,6 +39,7 @@ class Directories:
         self._on_free = on_free
         self._naming = Retry(self._name)
         self._unnamed = False
+        self._cdi_dir_before = configured.cdi_dir
         # Whether the kubelet's checkpoint may name one of our links or CDI devices.
         self._are_saved = True
 
@@ -51,6 +53,7 @@ class Directories:
                 "genericdp has served with other directories while this one stood by",
                 hint="start it again",
             )
+        self._cdi_dir_before = before_edit(self._configured).cdi_dir
         for key in ("link_dir", "state_dir"):
             if (mine := getattr(self.served, key)) != getattr(self._configured, key):
                 _log.warning(
@@ -86,18 +89,26 @@ class Directories:
         try:
             name_each_other(self.served)
         except GenericdpError as error:
-            if not self._unnamed:
-                _log.warning(f"{error}; until then, an edit of 'link_dir' or 'state_dir' is not noticed")
-            self._unnamed = True
-            self._naming.failed()
-        else:
-            self._unnamed = False
-            self._naming.succeeded()
+            self._see_failed(f"{error}; until then, an edit of 'link_dir' or 'state_dir' is not noticed", "")
+            return
+        try:
+            leave_cdi_dir(self.served, self._cdi_dir_before)
+        except GenericdpError as error:
+            self._see_failed(str(error), error.hint)
+            return
+        self._unnamed = False
+        self._naming.succeeded()
+
+    def _see_failed(self, why: str, hint: str) -> None:
+        if not self._unnamed:
+            _log.warning(why, hint=hint)
+        self._unnamed = True
+        self._naming.failed()
 
 
 def in_force(configured: Settings) -> Settings:
     """The settings with the directories of before while pods may hold devices. Raises GenericdpError."""
-    before = before_edit(configured)
+    before = replace(before_edit(configured), cdi_dir=configured.cdi_dir)
     if memory_names_holders(before.state_dir) or checkpoint.names_holders(before):
         return before
     return configured

@@ -16,7 +16,7 @@ The rules of this file:
 * During a shortage nothing is decided: whoever holds a lock keeps it, whoever wants one waits, until the
   kernel can tell.
 * The lock file names its holder for people; nothing is decided by that.
-* A genericdp with other directories is found at the kubelet's directory instead (`kubelet.lock`).
+* A genericdp with other directories is found at the kubelet's directory instead (`genericdp.lock`).
 """
 
 import asyncio
@@ -182,14 +182,14 @@ async def until_alone(
     stack: ExitStack,
     awake: asyncio.Event,
     stopping: Callable[[], bool],
-    *,
     on_wait: Callable[[str], None],
-    on_lost: Callable[[], None],
+    *,
+    end: Callable[[], None],
 ) -> None:
     """Return when no other genericdp holds a lock, or when `awake` is set and `stopping` is true.
 
     This one holds them while `stack` is open. `on_wait` is called with the holder if there is another one,
-    `on_lost` if another one took a lock whose file had been removed.
+    `end` if another one took a lock whose file had been removed.
     """
     waited, locks = False, list[NodeLock]()
     for directory in (settings.link_dir, settings.state_dir):
@@ -213,7 +213,7 @@ async def until_alone(
             _log.warning(str(error), hint=error.hint)
             continue
         if not stopping():
-            stack.callback(_Keeper(lock, directory, on_lost).close)
+            stack.callback(_Keeper(lock, directory, end).close)
     if waited and not stopping():
         _log.info("this genericdp serves the node now")
 

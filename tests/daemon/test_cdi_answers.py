@@ -220,7 +220,7 @@ async def test_when_genericdp_was_killed_a_node_that_is_gone_is_refused(
     async with a_cdi_scene(short_dir, A, runtime=runtime) as scene:
         await scene.until_allocatable(1)
         pod = await scene.admit()
-        left = {path: path.read_text() for path in Path(scene.settings.cdi_dir).iterdir()}
+        left = {path: path.read_text() for path in Path(scene.settings.cdi_dir).glob("*.json")}
         await scene.service.stop()
         for path, text in left.items():
             path.write_text(text)

@@ -18,8 +18,8 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.kubelet import socket as kubelet_socket
-from genericdp.kubelet.lock import DirectoryLock
 from genericdp.kubelet.registration import Phase, Progress
+from genericdp.lock import DirectoryLock
 from genericdp.service.standby import NodeLock, until_alone
 from genericdp.simulator import Generation
 from genericdp.simulator.gates import Point
@@ -55,7 +55,7 @@ async def test_the_second_one_stands_by_and_serves_as_soon_as_the_first_ends(
             await second.wait_until(lambda: second.steps)
             await scene.until_allocatable(2)
             assert links_in(scene.settings).keys() == {"ftdi_A50285BI", "ftdi_B"}
-            assert second.statuses[1:] == ["1 resource, 2 of 2 devices healthy; no kubelet"]
+            assert second.statuses[1:] == ["1 resource, 2 of 2 devices healthy; 0 of them registered"]
 
 
 async def test_a_rule_file_that_was_edited_while_it_stood_by_is_in_force_when_it_serves(
@@ -171,7 +171,7 @@ async def test_one_that_cannot_open_a_lock_during_a_shortage_can_be_stopped(
     with lock, descriptors_left(0), contextlib.ExitStack() as stack:
         awake, stop = asyncio.Event(), asyncio.Event()
         waiting = asyncio.create_task(
-            until_alone(settings, stack, awake, stop.is_set, on_wait=lambda _: None, on_lost=stop.set)
+            until_alone(settings, stack, awake, stop.is_set, on_wait=lambda _: None, end=stop.set)
         )
         said = f"cannot lock '{settings.link_dir}/.lock': Too many open files; waiting"
         await until(lambda: said in caplog.messages)

@@ -10,7 +10,7 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.simulator import ContainerState
 from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial
-from tests.scenes.rules import FTDI, FTDI_RULE
+from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
 from tests.scenes.scene import Scene, a_scene, minors_in
 from tests.scenes.udev import FakeUdev
 from tests.scenes.waiting import idle, until
@@ -178,6 +178,44 @@ async def test_a_container_that_starts_during_the_reset_of_its_unit_waits_for_it
         goes_on.set()
         assert [minors_in((await pod).container("main")) for pod in admitting] == [[2], [3]]
     assert plays.resets == [(1, 4)]
+
+
+@pytest.mark.parametrize("keys", ['prestart = { wait = "20s" }\n', WITH_RESET], ids=["waits", "resets"])
+async def test_a_container_that_starts_during_the_reset_of_a_hub_above_its_unit_waits_for_its_end(
+    short_dir: Path, keys: str
+) -> None:
+    """The reset of the hub resets the unit, too, so it is not reset again."""
+    loop, begun, goes_on = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+    resets: list[tuple[int, int]] = []
+    hub = a_usb_device("2", vendor="1234", product="0001", serial="HUB", devnum=4)
+
+    def behind(number: int) -> UdevDevice:
+        unit = replace(a_usb_device("2.1", serial="DEV", devnum=5 + number), parent=hub)
+        return a_usb_node(unit, "tty", f"ttyUSB{number}", interface="00", number=f"c 188:{number}")
+
+    def reset(udev: FakeUdev, busnum: int, devnum: int) -> None:
+        resets.append((busnum, devnum))
+        loop.call_soon_threadsafe(begun.set)
+        asyncio.run_coroutine_threadsafe(goes_on.wait(), loop).result()
+        with udev.unheard():
+            udev.unplug(behind(0))
+            udev.plug(behind(1))
+
+    match = '{ SUBSYSTEM = "usb", usb = { vendor = "1234" } }'
+    rules = f'[[resource]]\nname = "hub"\nmatch = {match}\n{WITH_RESET}{FTDI_RULE}{keys}'
+    async with a_scene(short_dir, hub, behind(0), rules=rules, usb_reset=reset) as scene:
+        await scene.until_allocatable(1)
+        await scene.until_allocatable(1, f"{DOMAIN}/hub")
+        of_hub = asyncio.ensure_future(scene.admit(resource=f"{DOMAIN}/hub", name="hub"))
+        await begun.wait()
+        behind_it = asyncio.ensure_future(scene.admit(name="behind"))
+        await until(lambda: starting(scene))
+        await idle()
+        assert not behind_it.done()
+        goes_on.set()
+        await of_hub
+        assert minors_in((await behind_it).container("main")) == [1]
+    assert resets == [(1, 4)]
 
 
 async def test_pods_that_start_at_the_same_time_have_their_own_units_reset(

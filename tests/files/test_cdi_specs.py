@@ -1,14 +1,16 @@
 """The CDI spec files on disk: whole or not there, never stale, nothing of others touched."""
 
 import os
+import shutil
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from genericdp.errors import GenericdpError
-from genericdp.files.cdi_specs import CdiSpecs
+from genericdp.files.cdi_specs import LOCK, CdiSpecs
 from genericdp.simulator.runtimes.cdi_cache import CdiCache
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
 
@@ -16,7 +18,8 @@ FTDI, FUSE = "genericdp_genericdp.io_ftdi.json", "genericdp_genericdp.io_fuse.js
 
 
 def files_in(directory: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in directory.iterdir()}
+    """Name -> content, without the lock."""
+    return {path.name: path.read_text() for path in directory.iterdir() if path.name != LOCK}
 
 
 @pytest.fixture
@@ -80,7 +83,9 @@ def test_what_is_not_wanted_any_more_goes(specs: CdiSpecs, cdi: Path) -> None:
 def test_files_of_an_earlier_process_go_and_those_of_others_stay(
     wanted: dict[str, str], specs: CdiSpecs, cdi: Path
 ) -> None:
-    CdiSpecs(str(cdi)).apply({FTDI: "one", FUSE: "one"})
+    earlier = CdiSpecs(str(cdi))
+    earlier.apply({FTDI: "one", FUSE: "one"})
+    earlier._lock.release()
     others = {"nvidia.yaml": "x", "genericdp.json": "x", ".genericdp-mine": "x"}
     for name in (*others, ".genericdp-0123456789abcdef"):
         (cdi / name).write_text("x")
@@ -114,8 +119,7 @@ def test_what_somebody_else_removed_or_changed_is_written_again(specs: CdiSpecs,
 
 def test_a_removed_directory_is_made_again(specs: CdiSpecs, cdi: Path) -> None:
     specs.apply({FTDI: "one"})
-    (cdi / FTDI).unlink()
-    cdi.rmdir()
+    shutil.rmtree(cdi)
     specs.apply({FTDI: "one"})
     assert files_in(cdi) == {FTDI: "one"}
 
@@ -173,3 +177,70 @@ def test_a_file_in_the_place_of_the_directory_is_an_error(specs: CdiSpecs, cdi: 
     assert caught.value.hint == (
         "it must be a directory that genericdp can write to; see 'cdi_dir' in genericdp.toml"
     )
+
+
+@pytest.fixture
+def other(cdi: Path) -> CdiSpecs:
+    """Another genericdp."""
+    return CdiSpecs(str(cdi))
+
+
+def test_the_files_of_another_genericdp_are_left_alone(specs: CdiSpecs, other: CdiSpecs, cdi: Path) -> None:
+    other.apply({FTDI: "theirs"})
+    with pytest.raises(GenericdpError) as caught:
+        specs.apply({FTDI: "ours", FUSE: "ours"})
+    assert str(caught.value) == f"cannot use the CDI directory '{cdi}': another genericdp writes to it"
+    assert caught.value.hint == (
+        "remove one of the two; if each serves its own kubelet, give each its own 'cdi_dir' in genericdp.toml"
+    )
+    specs.apply({})
+    specs.withdraw()
+    assert files_in(cdi) == {FTDI: "theirs"}
+
+
+@pytest.mark.parametrize("end", [CdiSpecs.withdraw, lambda specs: specs.apply({})], ids=["withdraw", "none"])
+def test_who_has_no_files_any_more_lets_another_genericdp_write(
+    end: Callable[[CdiSpecs], None], specs: CdiSpecs, other: CdiSpecs, cdi: Path
+) -> None:
+    other.apply({FTDI: "theirs"})
+    end(other)
+    assert list(cdi.iterdir()) == []
+    specs.apply({FTDI: "ours"})
+    assert files_in(cdi) == {FTDI: "ours"}
+
+
+def test_who_has_no_files_makes_no_lock(specs: CdiSpecs, cdi: Path) -> None:
+    cdi.mkdir(mode=0o755)
+    before = cdi.stat().st_mtime_ns
+    specs.apply({})
+    assert (list(cdi.iterdir()), cdi.stat().st_mtime_ns) == ([], before)
+
+
+def test_what_a_killed_genericdp_wrote_after_this_one_had_looked_goes(
+    specs: CdiSpecs, other: CdiSpecs, cdi: Path
+) -> None:
+    specs.apply({})
+    other.apply({FTDI: "theirs", FUSE: "theirs"})
+    other._lock.release()
+    specs.apply({FTDI: "ours"})
+    assert files_in(cdi) == {FTDI: "ours"}
+
+
+def test_a_lock_that_was_removed_is_made_again(specs: CdiSpecs, other: CdiSpecs, cdi: Path) -> None:
+    specs.apply({FTDI: "ours"})
+    (cdi / LOCK).rmdir()
+    assert specs.keeps_lock()
+    with pytest.raises(GenericdpError, match="another genericdp writes to it"):
+        other.apply({FTDI: "theirs"})
+    assert files_in(cdi) == {FTDI: "ours"}
+
+
+def test_who_has_lost_the_lock_to_another_genericdp_leaves_its_files_alone(
+    specs: CdiSpecs, other: CdiSpecs, cdi: Path
+) -> None:
+    specs.apply({FTDI: "ours"})
+    (cdi / LOCK).rmdir()
+    other.apply({FTDI: "theirs"})
+    assert not specs.keeps_lock()
+    specs.withdraw()
+    assert files_in(cdi) == {FTDI: "theirs"}

@@ -10,6 +10,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import AnswerBy, Settings
 from genericdp.errors import GenericdpError
+from genericdp.files.cdi_specs import LOCK
 from genericdp.files.cdi_upkeep import CdiUpkeep
 from tests.scenes.builders import a_fuse, a_kfd, a_usb_serial
 from tests.scenes.inventories import devices_of, inventory_of
@@ -60,7 +61,7 @@ async def test_on_a_full_disk_nobody_gets_the_device_of_another_and_it_is_tried_
         with no_file_larger_than(10):
             why = f"cannot write '{tmp_path}/{FILE}': File too large"
             assert daemon.step(B, a_fuse()) == {"ftdi_B": why, "fuse_fuse": ""}
-            assert list(tmp_path.iterdir()) == [], "what it says of A is B by now"
+            assert [path.name for path in tmp_path.iterdir()] == [LOCK], "what it says of A is B by now"
             time.advance(1.0)
             await until(lambda: daemon.steps == 3)
         assert [str(error or "") for error in daemon.tried] == ["", why, why]
@@ -118,5 +119,5 @@ async def test_the_files_go_when_genericdp_stops_serving(tmp_path: Path) -> None
     daemon = Daemon(tmp_path)
     with daemon.cdi.serving():
         daemon.step(A)
-        assert [path.name for path in tmp_path.iterdir()] == [FILE]
+        assert {path.name for path in tmp_path.iterdir()} == {FILE, LOCK}
     assert list(tmp_path.iterdir()) == []

@@ -98,6 +98,12 @@ async def test_a_checkpoint_that_is_cut_off_is_an_error(directory: Path, torn: i
     assert await answers_in(str(directory), {"example.com/a"}) == {}
 
 
+def by_cdi(resource: str, envs: dict[str, str]) -> simulated.PodDevices:
+    """An answer that names a CDI device of the kind of the resource."""
+    answer = api.ContainerAllocateResponse(cdi_devices=[api.CDIDevice(name=f"{resource}=0")], envs=envs)
+    return simulated.PodDevices("uid", "main", resource, {-1: ("0",)}, answer)
+
+
 def an_entry(id_: str, *, links: str = LINKS) -> simulated.PodDevices:
     """A container of a pod of its own that has one device, by its link."""
     spec = api.DeviceSpec(container_path="/dev/a", host_path=f"{links}/{id_}", permissions="rw")
@@ -158,9 +164,12 @@ async def test_a_checkpoint_that_changes_while_it_is_read_is_the_one_before_or_a
         ([an_entry("a", links="/elsewhere")], False),
         ([an_entry("a", links=f"{LINKS}s")], False),
         ([an_entry("a", links="/elsewhere"), an_entry("b"), an_entry("c", links="/elsewhere")], True),
+        ([by_cdi("example.com/tty", {"GENERICDP_EXAMPLE_COM_TTY_IDS": "0"})], True),
+        # Another plugin.
+        ([by_cdi("nvidia.com/gpu", {})], False),
     ],
 )
-async def test_whether_an_answer_names_a_link_of_ours(
+async def test_whether_an_answer_names_a_link_or_a_cdi_device_of_ours(
     directory: Path, entries: list[simulated.PodDevices], is_named: bool
 ) -> None:
     """While the daemon serves and when it starts."""

@@ -47,8 +47,8 @@ async def served(plugin: Plugin, directory: Path) -> AsyncIterator[api.DevicePlu
         yield api.DevicePluginStub(channel)
 
 
-async def no_reset(units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
-    raise AssertionError(f"nobody asked for a reset of {units} for {ids}")
+async def no_reset(units: Collection[tuple[int, int]], ids: Collection[str], *, reset: bool) -> None:
+    assert not reset, f"nobody asked for a reset of {units} for {ids}"
 
 
 def a_plugin(
@@ -327,7 +327,7 @@ async def test_prestart_resets_each_usb_device_once(short_dir: Path) -> None:
     devices = [replace(a_ftdi(f"ftdi_{n}"), usb=((1, 4),)) for n in range(2)]
     resets: list[tuple[list[tuple[int, int]], list[str]]] = []
 
-    async def reset(units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
+    async def reset(units: Collection[tuple[int, int]], ids: Collection[str], *, reset: bool) -> None:
         resets.append(([*units], [*ids]))
 
     plugin = a_plugin(an_offer(*devices, resource=resource), usb_reset=reset)
@@ -340,7 +340,7 @@ async def test_prestart_resets_each_usb_device_once(short_dir: Path) -> None:
 async def test_a_reset_that_fails_refuses_the_start_with_what_to_do(
     short_dir: Path, hint: str, ending: str
 ) -> None:
-    async def reset(units: Collection[tuple[int, int]], ids: Collection[str]) -> None:
+    async def reset(units: Collection[tuple[int, int]], ids: Collection[str], *, reset: bool) -> None:
         del ids
         raise GenericdpError("cannot reset {}:{}".format(*next(iter(units))), hint=hint)
 

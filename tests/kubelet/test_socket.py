@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.kubelet.lock import DirectoryLock
 from genericdp.kubelet.socket import APART_S, BURST, KubeletSocket
+from genericdp.lock import DirectoryLock
 from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import idle, until
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.kubelet.lock import NAME, PATIENCE_S, DirectoryLock
+from genericdp.lock import NAME, PATIENCE_S, DirectoryLock
 from genericdp.service.standby import NodeLock
 from tests.scenes.stranger import STRANGER, as_stranger
 

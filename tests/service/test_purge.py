@@ -17,7 +17,7 @@ _NODE = """
 mount --bind /dev/null "$1"
 for each in /var/lib /run /etc /dev; do mount -t tmpfs -o mode=755 tmpfs "$each"; done
 touch /dev/null; mount --bind "$1" /dev/null
-mkdir -p /var/lib/kubelet/device-plugins/.genericdp-lock
+mkdir -p /var/lib/kubelet/device-plugins/.genericdp-lock /run/cdi/.genericdp-daemon
 mkdir -p /var/lib/genericdp/last-good /run/cdi /run/genericdp /etc/genericdp/rules.d /dev/genericdp
 touch /var/lib/genericdp/memory.json /var/lib/genericdp/.lock /dev/genericdp/.lock
 touch /var/lib/genericdp/last-good/50-fuse.toml
@@ -36,6 +36,7 @@ ALL = sorted(
         "/dev/genericdp/.lock",
         "/dev/genericdp/fuse",
         "/etc/genericdp/rules.d/50-fuse.toml",
+        "/run/cdi/.genericdp-daemon",
         "/run/cdi/genericdp_fuse.json",
         "/run/genericdp/control.sock",
         "/var/lib/genericdp/.lock",

@@ -53,17 +53,18 @@ def other_holder(
 def with_hubs(
     units: Collection[tuple[int, int]], devices: Mapping[str, UdevDevice]
 ) -> Mapping[tuple[int, int], frozenset[tuple[int, int]]]:
-    """USB units -> those of them that each is plugged in behind. A hub comes before what is behind it.
+    """USB units -> the hubs that each is plugged in behind. A hub comes before what is behind it.
 
     units    (bus, device) of each
     devices  all udev devices, by sys path
     """
     hubs = {
-        numbers: {above for each in device.ancestors() if (above := usb_numbers(each)) is not None}
-        for device in devices.values()
+        numbers: frozenset(above for each in device.ancestors() if (above := usb_numbers(each)) is not None)
+        for node in devices.values()
+        for device in node.self_and_ancestors()
         if is_usb(device) and (numbers := usb_numbers(device)) in units
     }
-    found = {each: frozenset(units).intersection(hubs.get(each, ())) for each in units}
+    found = {each: hubs.get(each, frozenset()) for each in units}
     return dict(sorted(found.items(), key=lambda each: len(each[1])))
 
 

@@ -51,10 +51,9 @@ class CdiCache:
         before = self._known
         changed = self._watch_missing()
         for event in self._inotify.read(timeout=0):
-            mask = flags(event.mask)
             if event.mask & (flags.IGNORED | flags.DELETE_SELF | flags.MOVE_SELF):
                 self._watches.pop(event.wd, None)
-            changed |= mask & flags.MODIFY == 0 or event.name.endswith((".json", ".yaml"))
+            changed |= event.mask & flags.MODIFY == 0 or event.name.endswith((".json", ".yaml"))
         if changed:
             self._watch_missing()
             self._known = scan(self._directories)

@@ -76,6 +76,12 @@ def test_a_hub_comes_before_what_is_plugged_in_behind_it() -> None:
     assert list(found)[-1] == (1, 3)
 
 
+def test_a_hub_counts_also_if_it_is_none_of_the_units() -> None:
+    hub = a_usb_device("2", vendor="1d6b", product="0002", serial=None, devnum=9)
+    behind = _below(a_usb_device("2.1", serial="A5", devnum=3), hub)
+    assert with_hubs([(1, 3)], by_sys_path(behind, hub)) == {(1, 3): {(1, 9)}}
+
+
 def test_a_radio_takes_what_is_connected_to_it() -> None:
     radio = a_device(f"{ADAPTER.sys_path}/bluetooth/hci0", subsystem="bluetooth", parent=ADAPTER)
     scanner = a_device(

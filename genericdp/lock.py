@@ -1,4 +1,4 @@
-"""The lock in the kubelet's directory: one genericdp serves a kubelet, however many run.
+"""The lock in a directory that others share: one genericdp serves a kubelet, and one writes CDI spec files.
 
 It distinguishes another genericdp from other programs: those may listen on a socket that is named like one
 of genericdp, but they do not hold the lock.
@@ -6,12 +6,13 @@ of genericdp, but they do not hold the lock.
 The rules of this file:
 
 * What is locked (flock(2)) is a directory of our own that nobody else can open: whoever can read a directory
-  can lock it, and everybody can read the kubelet's. One that others may open, and have locked, is replaced.
-* The process that serves recreates a lock that was removed, opened to others, or lost with the kubelet's
+  can lock it, and everybody can read the one that is shared. One that others may open, and have locked, is
+  replaced.
+* The process that serves recreates a lock that was removed, opened to others, or lost with the shared
   directory. A waiting process gives it time: while the old lock is still held, its holder is alive.
 * The kernel releases the lock when the process ends, however it ends, and it works between containers that
-  share the kubelet's directory. A process that is killed leaves its directory, which is empty, behind.
-* It is a directory because a kubelet that starts removes sockets, and an older one all files.
+  share the directory. A process that is killed leaves the lock's directory, which is empty, behind.
+* It is a directory because a kubelet that starts removes sockets, and an older one all files, from its own.
 * The lock counts while its directory has its name and its mode. Who finds that another one has it serves no
   more.
 * Anything else with that name stays, unless it is an empty directory. Files inside our own directory do not
@@ -33,11 +34,11 @@ from contextlib import suppress
 from genericdp import log
 from genericdp.errors import SHORTAGES, what_is_short
 
-#: The name of the lock's directory.
+#: The name of the lock's directory in that of the kubelet.
 NAME = ".genericdp-lock"
 
 #: What an operator gives up where there is no lock.
-_UNNOTICED = "without the lock, another genericdp that serves this kubelet is not noticed"
+_UNNOTICED = "without the lock, another genericdp that uses this directory is not noticed"
 
 #: Why a directory cannot be made or replaced that somebody else has put something in the way of.
 _IN_THE_WAY = (errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY)
@@ -57,10 +58,15 @@ _log = log.get(__name__)
 
 
 class DirectoryLock:
-    """The lock in a directory, which need not exist yet."""
+    """The lock in a directory, which need not exist yet.
 
-    def __init__(self, directory: str, now: Callable[[], float] = time.monotonic) -> None:
-        self.path = os.path.join(directory, NAME)
+    name  that of the lock's own directory
+    """
+
+    def __init__(
+        self, directory: str, now: Callable[[], float] = time.monotonic, *, name: str = NAME
+    ) -> None:
+        self.path = os.path.join(directory, name)
         self._now = now
         # The directory that was found last, whether this process has locked it, and until when another one
         # that has may make it again.

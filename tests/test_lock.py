@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.kubelet.lock import NAME, PATIENCE_S, DirectoryLock
+from genericdp.lock import NAME, PATIENCE_S, DirectoryLock
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import a_scene
@@ -23,7 +23,7 @@ from tests.scenes.stranger import STRANGER, as_stranger
 from tests.scenes.waiting import until
 
 #: What is said where there can be no lock.
-UNNOTICED = "without the lock, another genericdp that serves this kubelet is not noticed"
+UNNOTICED = "without the lock, another genericdp that uses this directory is not noticed"
 
 #: The same where something else has the name.
 MAKE_WAY = f"remove what has this name: genericdp makes the directory itself; {UNNOTICED}"
@@ -286,7 +286,7 @@ def test_where_it_cannot_be_made_the_log_says_so_until_it_can(
 
 def test_it_is_free_when_its_holder_was_killed(tmp_path: Path) -> None:
     program = (
-        "import sys, time; from genericdp.kubelet.lock import DirectoryLock; "
+        "import sys, time; from genericdp.lock import DirectoryLock; "
         "lock = DirectoryLock(sys.argv[1]); print(lock.taken(), flush=True); time.sleep(600)"
     )
     lock = DirectoryLock(str(tmp_path))

@@ -20,7 +20,6 @@ from dataclasses import replace
 
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short
-from genericdp.files.cdi_specs import CdiSpecs
 from genericdp.files.state import StateFile, read_whole, write_whole
 from genericdp.files.trust import UntrustedError
 
@@ -73,6 +72,8 @@ def name_each_other(settings: Settings) -> None:
 def leave_cdi_dir(settings: Settings, before: str) -> None:
     """Remove the CDI spec files from the directory of before, and note that of now. Raises GenericdpError."""
     if before != settings.cdi_dir:
+        from genericdp.files.cdi_specs import CdiSpecs  # noqa: PLC0415  (`check` runs without logging)
+
         specs = CdiSpecs(before)
         try:
             specs.apply({})

@@ -37,13 +37,18 @@ _log = log.get(__name__)
 class Saving:
     """The memory on its way to the state directory.
 
+    run_dir   see `StateFile`
     on_tried  called after each try to save, with the error or None
     """
 
     def __init__(
-        self, state_dir: str, on_tried: Callable[[GenericdpError | None], None] = lambda _: None
+        self,
+        state_dir: str,
+        on_tried: Callable[[GenericdpError | None], None] = lambda _: None,
+        *,
+        run_dir: str = "",
     ) -> None:
-        self._state = StateFile(state_dir, this_boot())
+        self._state = StateFile(state_dir, this_boot(), run_dir)
         self._memory = Memory()
         self._timer: asyncio.TimerHandle | None = None
         self._retry = Retry(self.save)
@@ -58,6 +63,8 @@ class Saving:
             self.save()
             if self._retry.waits:
                 self._memory = of_any_boot(self._memory)
+        elif self._state.is_spare:
+            self.save()
         self._watch = DirectoryWatch(os.path.dirname(self._state.path), self._hear)
         self._hear(frozenset())
         return self._memory

@@ -11,6 +11,8 @@ The rules of this file:
   be forgotten.
 * A file that this process has neither read nor written is never replaced: its file system may have been
   mounted after the start. It is kept aside. What pods have now, they got from what this process remembers.
+* While the file cannot be written, the memory is kept in the run directory, for a daemon that starts before
+  the next boot. A memory there is newer than the file: it is removed as soon as that can be written.
 * Nothing is written where others can put a symlink.
 """
 
@@ -35,6 +37,8 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 #: The longest file that is read, in bytes. With the ids of ten full resources, a memory has a third of this.
 LONGEST = 256 << 20
+
+_NAME = "memory.json"
 
 #: What tells a file from another one, or from what somebody else has made of it.
 FileIdentity = tuple[int, int, int, int]
@@ -70,11 +74,15 @@ class BrokenStateError(GenericdpError):
 class StateFile:
     """`memory.json` in the state directory.
 
-    boot  the id of this boot, "" if it is not known
+    boot      the id of this boot, "" if it is not known
+    run_dir   the directory that lasts until the next boot, "" for none
+    is_spare  the memory that was loaded is that of the run directory, and not in the file
     """
 
-    def __init__(self, directory: str, boot: str = "") -> None:
-        self.path = os.path.join(directory, "memory.json")
+    def __init__(self, directory: str, boot: str = "", run_dir: str = "") -> None:
+        self.path = os.path.join(directory, _NAME)
+        self.is_spare = False
+        self._spare = os.path.join(run_dir, _NAME) if boot and run_dir not in ("", directory) else ""
         self._saved = b""
         self._file: FileIdentity | None = None
         self._writer = saved.Writer(boot)
@@ -87,6 +95,11 @@ class StateFile:
         Raises BrokenStateError if its content cannot be understood; the next `save` keeps it aside. Raises
         GenericdpError if it cannot be read, or if others can write it.
         """
+        memory, spare = self._load(), self._load_spare()
+        self.is_spare = spare is not None
+        return memory if spare is None else spare
+
+    def _load(self) -> Memory:
         try:
             data, self._file = read_whole(self.path)
             memory = saved.load(data, self._boot)
@@ -119,16 +132,19 @@ class StateFile:
         found = self._found()
         is_own = found is not None and found == self._file
         if data == self._saved and is_own:
+            self._remove_spare()
             return ""
         aside = "" if found is None or is_own else _aside(self.path, found)
         keep_as = f"{self.path}.broken" if is_own and self._broken else aside
         try:
             self._file = write_whole(self.path, data, keep_as=keep_as)
         except UntrustedError as error:
+            self._save_spare(data)
             raise GenericdpError(
                 f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_WITHOUT_IT}"
             ) from error
         except OSError as error:
+            self._save_spare(data)
             if (now := self._found()) != found:
                 self._file = now  # the new file is there, only not safe from a power cut
             what_to_do = _MOUNT_AGAIN if _is_removed(os.path.dirname(self.path)) else what_is_short(error)
@@ -137,7 +153,26 @@ class StateFile:
                 hint="; ".join(filter(None, (what_to_do, _WITHOUT_IT))),
             ) from error
         self._saved, self._broken = data, False
+        self._remove_spare()
         return aside
+
+    def _load_spare(self) -> Memory | None:
+        """The memory in the run directory, if it is of this boot."""
+        with suppress(OSError, UntrustedError, saved.UnreadableMemoryError):
+            data, _ = read_whole(self._spare) if self._spare else (b"", None)
+            return saved.load(data, self._boot) if saved.boot_of(data) == self._boot else None
+        return None
+
+    def _save_spare(self, data: bytes) -> None:
+        # It is the control socket for which this directory is made.
+        if os.path.isdir(os.path.dirname(self._spare)):
+            with suppress(OSError, UntrustedError):
+                write_whole(self._spare, data)
+
+    def _remove_spare(self) -> None:
+        if self._spare:
+            with suppress(FileNotFoundError):
+                os.unlink(self._spare)
 
     def may_exist(self) -> bool:
         """Whether there is a file, as far as that can be seen."""

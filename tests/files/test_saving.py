@@ -14,11 +14,17 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.errors import GenericdpError
 from genericdp.files.saving import Saving
-from genericdp.files.state import StateFile, this_boot
+from genericdp.files.state import BOOT_VARIABLE, StateFile, this_boot
 from genericdp.log_lines import fields_of
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import LoopTime
-from tests.scenes.shortage import a_directory_mounted_at, descriptors_left, no_file_larger_than
+from tests.scenes.shortage import (
+    a_directory_mounted_at,
+    a_file_system_at,
+    descriptors_left,
+    fill,
+    no_file_larger_than,
+)
 from tests.scenes.waiting import idle, until
 
 
@@ -137,6 +143,61 @@ async def test_a_directory_that_was_removed_where_it_is_mounted_from_is_said_at_
             "without it, ids of twins and of absent devices do not survive a reboot"
         )
         saving.close()
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    (tmp_path / "run").mkdir()
+    return tmp_path / "run"
+
+
+async def test_while_the_disk_is_full_a_memory_lasts_until_the_next_boot(
+    tmp_path: Path, run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state"
+    with a_file_system_at(state):
+        StateFile(str(state)).save(memory(1))
+        saving, other = Saving(str(state), run_dir=str(run_dir)), fill(state)
+        saving.begin()
+        saving.save_within(0.0, memory(2))
+        saving.close()
+        assert saved(state) == memory(1)
+        again = Saving(str(state), run_dir=str(run_dir))
+        assert again.begin() == memory(2)
+        again.close()
+        with monkeypatch.context() as patch:
+            patch.setenv(BOOT_VARIABLE, "another")
+            assert Saving(str(state), run_dir=str(run_dir)).load() == memory(1)
+        other.unlink()
+        again = Saving(str(state), run_dir=str(run_dir))
+        assert again.begin() == memory(2)
+        assert saved(state) == memory(2)
+        assert [*run_dir.iterdir()] == []
+        again.close()
+
+
+async def test_a_memory_that_was_kept_for_a_while_does_not_come_back(tmp_path: Path, run_dir: Path) -> None:
+    """What is remembered is again what the file says."""
+    state = tmp_path / "state"
+    with a_file_system_at(state):
+        saving = Saving(str(state), run_dir=str(run_dir))
+        saving.begin()
+        saving.save_within(0.0, memory(1))
+        fill(state)
+        saving.save_within(0.0, memory(2))
+        assert [*run_dir.iterdir()]
+        saving.save_within(0.0, memory(1))
+        assert [*run_dir.iterdir()] == []
+        saving.close()
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"\xff", b"[" * 100_000])
+def test_what_cannot_be_read_in_the_run_directory_does_not_count(
+    tmp_path: Path, run_dir: Path, text: bytes
+) -> None:
+    StateFile(str(tmp_path)).save(memory(1))
+    (run_dir / "memory.json").write_bytes(text)
+    assert Saving(str(tmp_path), run_dir=str(run_dir)).load() == memory(1)
 
 
 async def test_a_memory_that_is_mounted_after_the_start_is_kept_aside(

@@ -14,7 +14,7 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product, repeat
@@ -111,16 +111,6 @@ def with_lost(
         if known.earlier or (offered is not None and not {*known.device.links} <= {*offered.links})
     }
     return {**devices, **lost} if lost else devices
-
-
-def with_siblings(ids: Collection[str], devices: Mapping[str, Remembered]) -> frozenset[str]:
-    """Those of devices of which nothing is known that may be any of several siblings, which were seen."""
-    found: set[str] = set()
-    for id_ in ids:
-        shared = [spot.of_all for spot in devices[id_].device.also] if id_ in devices else ()
-        if len({*shared}) < len(shared):
-            found.add(id_)
-    return frozenset(found)
 
 
 def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:

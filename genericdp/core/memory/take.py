@@ -20,7 +20,7 @@ from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import Answer, new_ids, unknown
 from genericdp.core.memory.memory import Memory, with_apart, with_lasting
 from genericdp.core.memory.remember import remember
-from genericdp.core.memory.remembered import Remembered, with_siblings
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import Pairs
 
 
@@ -44,7 +44,7 @@ def take_inventory(
     if answer is not None and memory.is_untold:
         memory = _told(memory, answer, resources)
     lost = unknown(memory.held, answer, resources, memory.devices)
-    several = of_several(lost, memory.held, answer) | with_siblings(lost, memory.devices)
+    several = of_several(lost, memory.held, answer) | _with_siblings(lost, memory.devices)
     past = replace(memory.past, unknown=lost, of_several=several)
     built = builder.build(devices, past)
     # What cannot be read may be at either port of its socket.
@@ -55,6 +55,16 @@ def take_inventory(
     if two or memory.two or memory.apart:
         after = with_apart(after, memory, two, now)
     return complete, replace(after, is_untold=True) if memory.is_untold else after
+
+
+def _with_siblings(ids: Collection[str], devices: Mapping[str, Remembered]) -> frozenset[str]:
+    """Those of devices of which nothing is known that may be any of several siblings, which were seen."""
+    found: set[str] = set()
+    for id_ in ids:
+        shared = [spot.of_all for spot in devices[id_].device.also] if id_ in devices else ()
+        if len({*shared}) < len(shared):
+            found.add(id_)
+    return frozenset(found)
 
 
 def _matched(builder: Builder, built: Inventory, devices: Mapping[str, UdevDevice]) -> Pairs:

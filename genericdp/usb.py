@@ -90,6 +90,8 @@ class Resets:
         Without `reset`, only wait for resets that have begun. Returns whether one was reset. Raises
         GenericdpError.
         """
+        if not (reset or self._running):
+            return False
         done: set[tuple[int, int]] = set()
         for numbers, hubs in with_hubs(units, devices.devices).items():
             done |= await self._ended(hubs if reset else {numbers, *hubs})

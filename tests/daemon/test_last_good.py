@@ -246,6 +246,8 @@ async def test_what_there_was_no_time_to_keep_before_the_end_is_kept_after_the_n
     """A disk may be slow, and a service manager kills what does not end."""
     edited = FTDI_RULE + "# edited\n"
     async with a_node(short_dir) as node:
+        # Otherwise the daemon still looks whether there is more to keep.
+        await node.wait()
         node.write(edited)
         await node.read_again()
         with monkeypatch.context() as patched:

@@ -95,8 +95,19 @@ async def test_a_twin_of_a_pod_goes_to_nobody_else_though_the_memory_was_never_s
     with never_saved(short_dir / "state"):
         async with a_scene(short_dir, FIRST) as scene:
             pods = await two_pods(scene)
-            await restart_without(scene, lambda _: None)
+            await restart_without(scene, lambda _: Path(scene.settings.run_dir, "memory.json").unlink())
             await check(scene, *pods)
+
+
+async def test_a_memory_that_could_not_be_saved_outlives_the_daemon(short_dir: Path) -> None:
+    with never_saved(short_dir / "state"):
+        async with a_scene(short_dir, FIRST) as scene:
+            one, other = await two_pods(scene)
+            await restart_without(scene, lambda _: None)
+            assert told(scene) == {PLAIN: "Healthy", OF_SECOND: "Healthy"}
+            for pod in (one, other):
+                await scene.kubelet.restart_container(pod, "main")
+            assert [minors_in(pod.container("main")) for pod in (one, other)] == [[0], [1]]
 
 
 async def test_twins_that_were_mixed_up_are_told_apart_when_the_kubelet_answers(

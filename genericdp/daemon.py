@@ -94,7 +94,7 @@ class Daemon:
         self._resets = usb.Resets(usb_reset)
         self._on_step = on_step
         self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
-        self._saving = Saving(settings.state_dir, self._see_saved, run_dir=settings.run_dir)
+        self._saving = Saving(settings.state_dir, self._see_saved, link_dir=settings.link_dir)
         self._forgetting = Forgetting(
             self.plugins,
             settings.pod_resources_socket,

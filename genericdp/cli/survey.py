@@ -95,7 +95,8 @@ def _resumed(files: RuleFiles, settings: Settings) -> tuple[str, ...]:
 def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
     """What the daemon remembers, or a remark about the consequences of not knowing it."""
     try:
-        return StateFile(before_edit(settings).state_dir, this_boot(), settings.run_dir).load(), ()
+        before = before_edit(settings)
+        return StateFile(before.state_dir, this_boot(), before.link_dir).load(), ()
     except GenericdpError as error:
         return Memory(), (f"{error}; unplugged devices are not shown, and ids of twins may differ",)
 

@@ -37,7 +37,7 @@ _log = log.get(__name__)
 class Saving:
     """The memory on its way to the state directory.
 
-    run_dir   see `StateFile`
+    link_dir  see `StateFile`
     on_tried  called after each try to save, with the error or None
     """
 
@@ -46,9 +46,9 @@ class Saving:
         state_dir: str,
         on_tried: Callable[[GenericdpError | None], None] = lambda _: None,
         *,
-        run_dir: str = "",
+        link_dir: str = "",
     ) -> None:
-        self._state = StateFile(state_dir, this_boot(), run_dir)
+        self._state = StateFile(state_dir, this_boot(), link_dir)
         self._memory = Memory()
         self._timer: asyncio.TimerHandle | None = None
         self._retry = Retry(self.save)

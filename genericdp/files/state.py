@@ -11,12 +11,13 @@ The rules of this file:
   be forgotten.
 * A file that this process has neither read nor written is never replaced: its file system may have been
   mounted after the start. It is kept aside. What pods have now, they got from what this process remembers.
-* While the file cannot be written, the memory is kept in the run directory, for a daemon that starts before
-  the next boot. A memory there is newer than the file: it is removed as soon as that can be written.
+* While the file cannot be written, the memory is kept beside the links, which last until the next boot. It
+  counts as long as the file is the one that it was to replace.
 * Nothing is written where others can put a symlink.
 """
 
 import errno
+import json
 import os
 import stat
 import time
@@ -38,12 +39,13 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 #: The longest file that is read, in bytes. With the ids of ten full resources, a memory has a third of this.
 LONGEST = 256 << 20
 
-_NAME = "memory.json"
+#: The memory beside the links. Ids do not begin with a dot.
+SPARE = ".memory"
 
 #: What tells a file from another one, or from what somebody else has made of it.
 FileIdentity = tuple[int, int, int, int]
 
-_WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
+_WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a {}"
 
 _MOUNT_AGAIN = (
     "the directory was removed while it was mounted here; a restart of the pod or service mounts a new one "
@@ -75,14 +77,14 @@ class StateFile:
     """`memory.json` in the state directory.
 
     boot      the id of this boot, "" if it is not known
-    run_dir   the directory that lasts until the next boot, "" for none
-    is_spare  the memory that was loaded is that of the run directory, and not in the file
+    link_dir  where the memory is kept while it cannot be saved, "" for nowhere
+    is_spare  the memory that was loaded was kept there, and is not in the file
     """
 
-    def __init__(self, directory: str, boot: str = "", run_dir: str = "") -> None:
-        self.path = os.path.join(directory, _NAME)
+    def __init__(self, directory: str, boot: str = "", link_dir: str = "") -> None:
+        self.path = os.path.join(directory, "memory.json")
         self.is_spare = False
-        self._spare = os.path.join(run_dir, _NAME) if boot and run_dir not in ("", directory) else ""
+        self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
         self._saved = b""
         self._file: FileIdentity | None = None
         self._writer = saved.Writer(boot)
@@ -95,9 +97,17 @@ class StateFile:
         Raises BrokenStateError if its content cannot be understood; the next `save` keeps it aside. Raises
         GenericdpError if it cannot be read, or if others can write it.
         """
-        memory, spare = self._load(), self._load_spare()
-        self.is_spare = spare is not None
-        return memory if spare is None else spare
+        self.is_spare = False
+        try:
+            memory = self._load()
+        except BrokenStateError:
+            if (spare := self._load_spare()) is None:
+                raise
+        else:
+            if (spare := self._load_spare()) is None:
+                return memory
+        self.is_spare = True
+        return spare
 
     def _load(self) -> Memory:
         try:
@@ -139,39 +149,47 @@ class StateFile:
         try:
             self._file = write_whole(self.path, data, keep_as=keep_as)
         except UntrustedError as error:
-            self._save_spare(data)
+            is_kept = self._save_spare(data)
             raise GenericdpError(
-                f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_WITHOUT_IT}"
+                f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_without_it(is_kept)}"
             ) from error
         except OSError as error:
-            self._save_spare(data)
             if (now := self._found()) != found:
                 self._file = now  # the new file is there, only not safe from a power cut
+            is_kept = self._save_spare(data)
             what_to_do = _MOUNT_AGAIN if _is_removed(os.path.dirname(self.path)) else what_is_short(error)
             raise GenericdpError(
                 f"cannot save '{self.path}': {error.strerror}",
-                hint="; ".join(filter(None, (what_to_do, _WITHOUT_IT))),
+                hint="; ".join(filter(None, (what_to_do, _without_it(is_kept)))),
             ) from error
         self._saved, self._broken = data, False
         self._remove_spare()
         return aside
 
     def _load_spare(self) -> Memory | None:
-        """The memory in the run directory, if it is of this boot."""
-        with suppress(OSError, UntrustedError, saved.UnreadableMemoryError):
-            data, _ = read_whole(self._spare) if self._spare else (b"", None)
-            return saved.load(data, self._boot) if saved.boot_of(data) == self._boot else None
+        """The memory beside the links, if it was to replace this very file in this boot."""
+        with suppress(OSError, UntrustedError, ValueError, RecursionError, saved.UnreadableMemoryError):
+            kept = read_whole(self._spare)[0] if self._spare else b""
+            replaces, _, data = kept.partition(b"\n")
+            if json.loads(replaces) == _as_json(self._found()) and saved.boot_of(data) == self._boot:
+                return saved.load(data, self._boot)
         return None
 
-    def _save_spare(self, data: bytes) -> None:
-        # It is the control socket for which this directory is made.
-        if os.path.isdir(os.path.dirname(self._spare)):
-            with suppress(OSError, UntrustedError):
-                write_whole(self._spare, data)
+    def _save_spare(self, data: bytes) -> bool:
+        """Keep the memory beside the links. Returns whether that was possible."""
+        # Without that directory, no pod has a link there.
+        if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
+            return False
+        try:
+            write_whole(self._spare, json.dumps(_as_json(self._found())).encode() + b"\n" + data)
+        except (OSError, UntrustedError):
+            return False
+        return True
 
     def _remove_spare(self) -> None:
+        # If it stays, it was to replace another file than the one that is there now.
         if self._spare:
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 os.unlink(self._spare)
 
     def may_exist(self) -> bool:
@@ -247,6 +265,14 @@ def _is_removed(directory: str) -> bool:
         return os.stat(directory).st_nlink == 0
     except OSError:
         return False
+
+
+def _without_it(is_kept: bool) -> str:
+    return _WITHOUT_IT.format("reboot" if is_kept else "restart of the daemon or a reboot")
+
+
+def _as_json(file: FileIdentity | None) -> list[int] | None:
+    return None if file is None else [*file]
 
 
 def _aside(path: str, file: FileIdentity) -> str:

@@ -95,7 +95,7 @@ async def test_a_twin_of_a_pod_goes_to_nobody_else_though_the_memory_was_never_s
     with never_saved(short_dir / "state"):
         async with a_scene(short_dir, FIRST) as scene:
             pods = await two_pods(scene)
-            await restart_without(scene, lambda _: Path(scene.settings.run_dir, "memory.json").unlink())
+            await restart_without(scene, lambda _: Path(scene.settings.link_dir, ".memory").unlink())
             await check(scene, *pods)
 
 

@@ -1,8 +1,8 @@
 """When the memory is saved: a storm of changes together, and every storm."""
 
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from shutil import rmtree
 
@@ -24,6 +24,7 @@ from tests.scenes.shortage import (
     descriptors_left,
     fill,
     no_file_larger_than,
+    read_only,
 )
 from tests.scenes.waiting import idle, until
 
@@ -139,65 +140,140 @@ async def test_a_directory_that_was_removed_where_it_is_mounted_from_is_said_at_
         assert error is not None
         assert error.hint == (
             "the directory was removed while it was mounted here; a restart of the pod or service mounts a "
-            "new one and loses what is remembered; "
-            "without it, ids of twins and of absent devices do not survive a reboot"
+            "new one and loses what is remembered; without it, "
+            "ids of twins and of absent devices do not survive a restart of the daemon or a reboot"
         )
         saving.close()
 
 
 @pytest.fixture
-def run_dir(tmp_path: Path) -> Path:
-    (tmp_path / "run").mkdir()
-    return tmp_path / "run"
+def link_dir(tmp_path: Path) -> Path:
+    (tmp_path / "links").mkdir()
+    return tmp_path / "links"
 
 
 async def test_while_the_disk_is_full_a_memory_lasts_until_the_next_boot(
-    tmp_path: Path, run_dir: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, link_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = tmp_path / "state"
     with a_file_system_at(state):
         StateFile(str(state)).save(memory(1))
-        saving, other = Saving(str(state), run_dir=str(run_dir)), fill(state)
+        saving, other = Saving(str(state), link_dir=str(link_dir)), fill(state)
         saving.begin()
         saving.save_within(0.0, memory(2))
         saving.close()
         assert saved(state) == memory(1)
-        again = Saving(str(state), run_dir=str(run_dir))
+        again = Saving(str(state), link_dir=str(link_dir))
         assert again.begin() == memory(2)
         again.close()
         with monkeypatch.context() as patch:
             patch.setenv(BOOT_VARIABLE, "another")
-            assert Saving(str(state), run_dir=str(run_dir)).load() == memory(1)
+            assert Saving(str(state), link_dir=str(link_dir)).load() == memory(1)
         other.unlink()
-        again = Saving(str(state), run_dir=str(run_dir))
+        again = Saving(str(state), link_dir=str(link_dir))
         assert again.begin() == memory(2)
         assert saved(state) == memory(2)
-        assert [*run_dir.iterdir()] == []
+        assert [*link_dir.iterdir()] == []
         again.close()
 
 
-async def test_a_memory_that_was_kept_for_a_while_does_not_come_back(tmp_path: Path, run_dir: Path) -> None:
+async def test_a_memory_that_was_kept_for_a_while_does_not_come_back(tmp_path: Path, link_dir: Path) -> None:
     """What is remembered is again what the file says."""
     state = tmp_path / "state"
     with a_file_system_at(state):
-        saving = Saving(str(state), run_dir=str(run_dir))
+        saving = Saving(str(state), link_dir=str(link_dir))
         saving.begin()
         saving.save_within(0.0, memory(1))
         fill(state)
         saving.save_within(0.0, memory(2))
-        assert [*run_dir.iterdir()]
+        assert [*link_dir.iterdir()]
         saving.save_within(0.0, memory(1))
-        assert [*run_dir.iterdir()] == []
+        assert [*link_dir.iterdir()] == []
         saving.close()
 
 
-@pytest.mark.parametrize("text", [b"", b"{}", b"\xff", b"[" * 100_000])
-def test_what_cannot_be_read_in_the_run_directory_does_not_count(
-    tmp_path: Path, run_dir: Path, text: bytes
+def kept(state: Path, link_dir: Path, number: int) -> None:
+    """A memory that replaces the file in the state directory could not be saved."""
+    keeping = StateFile(str(state), this_boot(), str(link_dir))
+    with a_full(state):
+        keeping.load()
+        with pytest.raises(GenericdpError):
+            keeping.save(memory(number))
+
+
+@contextmanager
+def a_full(state: Path) -> Iterator[None]:
+    """In the block, the disk of the state directory is full."""
+    other = fill(state)
+    yield
+    other.unlink()
+
+
+def test_a_memory_that_another_one_has_replaced_does_not_count(tmp_path: Path, link_dir: Path) -> None:
+    """As when a process is killed between the two, or a release serves in between that keeps none."""
+    state = tmp_path / "state"
+    with a_file_system_at(state):
+        StateFile(str(state)).save(memory(1))
+        kept(state, link_dir, 2)
+        without = StateFile(str(state))
+        without.load()
+        without.save(memory(3))
+        assert Saving(str(state), link_dir=str(link_dir)).load() == memory(3)
+
+
+def test_nor_does_one_that_was_kept_before_the_state_directory_was_mounted(
+    tmp_path: Path, link_dir: Path
 ) -> None:
+    state = tmp_path / "state"
+    with a_file_system_at(state):
+        kept(state, link_dir, 2)
+    state.rmdir()
+    StateFile(str(state)).save(memory(1))
+    assert Saving(str(state), link_dir=str(link_dir)).load() == memory(1)
+
+
+def test_one_that_was_to_replace_a_file_that_is_damaged_counts(tmp_path: Path, link_dir: Path) -> None:
+    state = tmp_path / "state"
+    with a_file_system_at(state):
+        StateFile(str(state)).save(memory(1))
+        kept(state, link_dir, 2)
+        file = state / "memory.json"
+        was = file.stat()
+        file.write_bytes(bytes(was.st_size))
+        os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+        assert Saving(str(state), link_dir=str(link_dir)).load() == memory(2)
+
+
+@pytest.mark.parametrize("text", [b"", b"null", b"null\n{}", b"\xff", b"[" * 100_000])
+def test_what_cannot_be_read_there_does_not_count(tmp_path: Path, link_dir: Path, text: bytes) -> None:
     StateFile(str(tmp_path)).save(memory(1))
-    (run_dir / "memory.json").write_bytes(text)
-    assert Saving(str(tmp_path), run_dir=str(run_dir)).load() == memory(1)
+    (link_dir / ".memory").write_bytes(text)
+    assert Saving(str(tmp_path), link_dir=str(link_dir)).load() == memory(1)
+
+
+async def test_links_on_a_read_only_file_system_do_not_keep_a_memory_from_being_saved(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    state, links = tmp_path / "state", tmp_path / "read-only"
+    with a_file_system_at(links), read_only(links):
+        saving = Saving(str(state), link_dir=str(links))
+        saving.begin()
+        saving.save_within(0.0, memory(1))
+        saving.close()
+    assert saved(state) == memory(1)
+
+
+def test_where_the_memory_cannot_be_kept_either_the_error_says_so(tmp_path: Path, link_dir: Path) -> None:
+    state = tmp_path / "state"
+    with a_file_system_at(state):
+        fill(state)
+        for there, lost in ((link_dir, "reboot"), (tmp_path / "none", "restart of the daemon or a reboot")):
+            with pytest.raises(GenericdpError) as caught:
+                StateFile(str(state), this_boot(), str(there)).save(memory(1))
+            assert caught.value.hint == (
+                "free some space on that file system; "
+                f"without it, ids of twins and of absent devices do not survive a {lost}"
+            )
 
 
 async def test_a_memory_that_is_mounted_after_the_start_is_kept_aside(

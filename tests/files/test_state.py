@@ -21,7 +21,9 @@ from genericdp.files.state import BOOT_FILE, LONGEST, BrokenStateError, StateFil
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
 
 PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"
-WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a reboot"
+WITHOUT_IT = (
+    "without it, ids of twins and of absent devices do not survive a restart of the daemon or a reboot"
+)
 NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
 
 KEPT_ASIDE = "the daemon keeps it as '{}.broken' and starts with an empty memory"

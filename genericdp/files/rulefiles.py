@@ -267,7 +267,8 @@ class RuleFiles:
 
     def _earlier(self, file: RuleFile, previous: RuleFile | None, lost: list[Problem]) -> RuleFile | None:
         """What was in effect under the name of a file; the file itself if that has not changed."""
-        if not file.is_good:
+        is_same = previous is not None and previous.digest == file.digest
+        if not file.is_good or (is_same and not self._resumes):
             return file
         if self._last_good is None or (previous and previous.digest and not self._resumes):
             return previous

@@ -316,6 +316,21 @@ def test_a_file_that_begins_to_define_what_another_one_does_keeps_its_version(
     assert (names(files), files.files[0].outdated, messages(files)) == (["a"], False, [])
 
 
+def test_a_copy_that_is_not_used_does_not_stand_in_the_way_of_its_original(
+    directories: tuple[Path, Path],
+) -> None:
+    usr, _ = directories
+    both = a_rule("a") + a_rule("b")
+    file = write(usr / "50-a.toml", both)
+    files = load(usr)
+    write(usr / "50-a-old.toml", both)
+    for text, expected in ((a_rule("a"), ["a"]), (both, ["a", "b"])):
+        write(file, text)
+        files.reload()
+        assert (names(files), [each.outdated for each in files.files]) == (expected, [False, False])
+        assert {problem.location.file for problem in files.problems} == {str(usr / "50-a-old.toml")}
+
+
 def test_a_resource_may_move_to_another_file(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     write(usr / "50-a.toml", a_rule("a") + a_rule("b"))

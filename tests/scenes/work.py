@@ -41,24 +41,24 @@ def lines_run(work: Callable[[], object]) -> int:
 
 
 def growth(work: Callable[[int], object], size: int) -> float:
-    """How many times as long `work(FACTOR * size)` takes as `work(size)`, in processor time."""
-    return _shortest(lambda: work(FACTOR * size)) / _shortest(lambda: work(size))
+    """How many times as long `work(FACTOR * size)` takes as `work(size)`, in processor time.
+
+    The shortest of at least three runs counts; of more, if they are too short to measure well. Both take
+    turns, because a machine is slow for whole milliseconds.
+    """
+    taken: dict[int, list[float]] = {FACTOR * size: [], size: []}
+    gc.collect()
+    while len(taken[size]) < 3 or (sum(taken[size]) < 0.005 and len(taken[size]) < 100):
+        for each, times in taken.items():
+            started = time.thread_time()
+            work(each)
+            times.append(time.thread_time() - started)
+    return min(taken[FACTOR * size]) / min(taken[size])
 
 
 def growth_of_memory(work: Callable[[int], object], size: int) -> float:
     """How many times as much memory `work(FACTOR * size)` needs at its peak as `work(size)`."""
     return _peak(lambda: work(FACTOR * size)) / _peak(lambda: work(size))
-
-
-def _shortest(work: Callable[[], object]) -> float:
-    """The shortest of at least three runs; of more, if they are too short to measure well."""
-    taken: list[float] = []
-    gc.collect()
-    while len(taken) < 3 or (sum(taken) < 0.005 and len(taken) < 100):
-        started = time.thread_time()
-        work()
-        taken.append(time.thread_time() - started)
-    return min(taken)
 
 
 def _peak(work: Callable[[], object]) -> int:

@@ -66,6 +66,7 @@ class Composer:
             links=tuple(node.link for node in nodes),
             numa=_numa_node(member.device for member, _ in places),
             unit=unit,
+            basis=identity.basis,
             port=identity.port.exact,
             hub=identity.port.hub,
             usb=_bus_and_device(member.place.usb for member, _ in places),

@@ -254,13 +254,6 @@ class Speller:
         return ""
 
 
-def is_made_of(unit: str, resource: str, basis: str, key: str) -> bool:
-    """Whether the plain id of a unit says this, in either form. `basis` and `key`: see `Identity`."""
-    _, _, short = resource.partition("/")
-    mark = hash_of(resource, basis, key, "", "", 0)[:_HASH_LENGTH]
-    return unit == f"{short}_{key}" or unit.endswith(f"_{mark}")
-
-
 def hash_of(*parts: str | int) -> str:
     """SHA-256 of all parts in lower-case letters and digits, for names. It may be shortened."""
     # ascii() keeps the parts apart, which a separator would not, and is the same in every Python.

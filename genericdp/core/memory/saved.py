@@ -92,6 +92,7 @@ def _render_device(known: Remembered) -> dict[str, Any]:
     return {
         "resource": known.resource,
         "unit": known.device.unit,
+        **({"basis": known.device.basis} if known.device.basis else {}),
         "port": known.device.port,
         "hub": known.device.hub,
         "numa": known.device.numa,
@@ -209,6 +210,7 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         links=(*links[: len(spots)], *shared, *links[len(spots) :]),
         numa=fields.count(entry["numa"]),
         unit=fields.text(entry["unit"]),
+        basis=fields.text(entry.get("basis", "")),
         port=fields.text(entry["port"]),
         hub=fields.text(entry["hub"]),
         spots=spots,

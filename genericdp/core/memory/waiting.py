@@ -25,7 +25,6 @@ from functools import cached_property
 from itertools import chain, repeat
 from typing import NamedTuple
 
-from genericdp.core.inventory.identity import is_made_of
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
 from genericdp.core.inventory.past import Ties
@@ -130,17 +129,13 @@ class _Others:
 
     def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[str]:
         """The devices that pods got of the same unit, which may have been at another port then."""
-        names_properties = isinstance(offer.resource.identity, tuple)
         for spot, model in zip(device.spots, chain(device.models, repeat("")), strict=False):
             for id_ in self._whereabouts.at_other_ports(spot, model):
-                was, given = self._devices[id_].device, self._devices[id_].resource
-                by_serial = is_made_of(was.unit, given, "serial", spot.serial)
-                if not (
-                    (was.unit == device.unit and was.unit in self._ties)
-                    or is_made_of(was.unit, given, "port", was.port)
-                    # Both have ids of properties, whose values are not the same.
-                    or (given == offer.resource.name and names_properties and not by_serial)
-                ):
+                known, was = self._devices[id_], self._devices[id_].device
+                is_twin = was.unit == device.unit and was.unit in self._ties
+                # Both have ids of the same properties, whose values differ.
+                by_values = known.resource == offer.resource.name and was.basis == device.basis != "serial"
+                if not (is_twin or by_values or was.basis == "port"):
                     yield id_
 
 

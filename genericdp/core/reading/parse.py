@@ -80,11 +80,12 @@ def settled(files: Sequence[RulesText]) -> tuple[tuple[tuple[Resource, ...], tup
     """What is in effect of each file, and the problems of its text: what another file defines, too.
 
     A file with a problem is not used, and what was in effect before stays. What was in effect comes first, so
-    a file that has come or changed has the problem; among these, the first in file order wins.
+    a file that has come or changed has the problem; among these, those of which something was in effect, and
+    then the first in file order.
     """
     kept = [file.resources for file in files]
     problems: list[tuple[Problem, ...]] = [()] * len(files)
-    ranks = [0 if file.is_in_effect else 2 for file in files]
+    ranks = [0 if file.is_in_effect else 2 if file.before else 3 for file in files]
     while True:
         taken: dict[str, Resource] = {}
         refused = []
@@ -99,7 +100,7 @@ def settled(files: Sequence[RulesText]) -> tuple[tuple[tuple[Resource, ...], tup
             return tuple(zip(kept, problems, strict=True))
         # What stays instead may be what another changed file defines now: that one is to be judged again.
         for index in refused:
-            kept[index] = files[index].before if ranks[index] == 2 else ()
+            kept[index] = files[index].before if ranks[index] > 1 else ()
             ranks[index] = 1
 
 

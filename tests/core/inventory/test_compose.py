@@ -62,6 +62,7 @@ def test_a_device_says_all_that_the_kubelet_and_a_container_will_ask() -> None:
         nodes=(node,),
         links=("ftdi_A5",),
         unit="ftdi_A5",
+        basis="serial",
         port=f"{CONTROLLER} usb 2.1",
         hub=f"{CONTROLLER} usb 2",
         usb=((1, 7),),

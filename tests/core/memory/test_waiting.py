@@ -192,6 +192,29 @@ def test_it_waits_at_another_port_as_well(edit: str, step: str) -> None:
     assert node.look(after, MOVED)[new] == "Healthy"
 
 
+@pytest.mark.parametrize("after", ['identity = ["ID_BUS", "ID_PATH"]', 'group_by = "ID_PATH"'])
+def test_it_waits_at_another_port_if_the_rule_names_other_properties_than_before(after: str) -> None:
+    node = Node()
+    (held,) = node.look(rule("ftdi", 'identity = ["ID_BUS"]'), STICK)
+    node.allocate(held)
+    told = node.look(rule("ftdi", after), MOVED)
+    assert told.pop(held) == "it is unplugged"
+    assert [*told.values()] == [f"a pod may still hold it as {held}"]
+
+
+def test_it_waits_if_an_earlier_release_has_not_saved_what_its_id_says() -> None:
+    node = Node()
+    node.look(rule("ftdi", 'identity = ["ID_PATH"]'), STICK)
+    (held,) = node.memory.devices
+    node.allocate(held)
+    known = node.memory.devices[held]
+    before = replace(known, device=replace(known.device, basis=""))
+    node.memory = replace(load(dump(node.memory)), devices={held: before})
+    told = node.look(rule("ftdi", 'identity = ["ID_PATH"]'), MOVED)
+    assert told.pop(held) == "it is unplugged"
+    assert [*told.values()] == [f"a pod may still hold it as {held}"]
+
+
 def test_it_waits_at_a_port_that_another_resource_takes() -> None:
     rules = rule("a", match=AT_PORT.format(2)) + rule("b", match=AT_PORT.format(7))
     node = Node()
@@ -204,6 +227,8 @@ def test_it_waits_at_a_port_that_another_resource_takes() -> None:
 UNTOLD = {
     "the ids say the port": (rule("ftdi", 'identity = "port"'), "A5", "6001"),
     "the ids say a property": (rule("ftdi", 'identity = ["ID_PATH"]'), "A5", "6001"),
+    "a property makes the groups": (rule("ftdi", 'group_by = "ID_PATH"'), "A5", "6001"),
+    "both": (rule("ftdi", 'group_by = "ID_PATH"', 'identity = "port"'), "A5", "6001"),
     "another model": (rule("a", match=AT_PORT.format(2)) + rule("b", match=AT_PORT.format(7)), "A5", "6015"),
     "a filler": (rule("ftdi"), "0001", "6001"),
 }

@@ -49,6 +49,8 @@ def in_effect(files: Sequence[RulesText]) -> list[str]:
         # What was in effect comes back, so another new text has a mistake, too.
         ([edited("b", "a"), edited("b c", "b")], ["a!", "b!"]),
         ([edited("b", "a"), edited("b c", "b"), edited("d")], ["a!", "b!", "d"]),
+        # An edited file goes on with what it defined, whatever a new one defines.
+        ([edited("a"), edited("a c", "a b")], ["!", "a c"]),
         # Two that were in effect, if the domain of one of them has changed since.
         ([unchanged("a"), unchanged("a b")], ["a", "!"]),
         ([unchanged("a"), edited("a", "a")], ["a", "!"]),

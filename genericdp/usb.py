@@ -102,7 +102,7 @@ class Resets:
         return bool(done)
 
     async def _ended(self, units: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
-        """Those of these devices that were being reset, after the end of that, if it did not fail."""
+        """Wait for those of these devices that are being reset. Returns those whose reset did not fail."""
         running = {each: self._running[each] for each in units if each in self._running}
         if running:
             await asyncio.wait(running.values())

@@ -26,7 +26,7 @@ class ContainerPaths(Generic[Access]):
         self._access: dict[str, Access] = {}
         self._beside: dict[str, _Beside] = {}
         self._nested = nested
-        # What a path wants as its directory -> what it gets. What is in use as a directory leads to itself.
+        # The directory that a path wants -> the one that it gets. A directory in use leads to itself.
         self._directories: dict[str, str] = {"": ""}
 
     def __iter__(self) -> Iterator[tuple[str, str, Access]]:

@@ -8,8 +8,8 @@ The rules of this file:
   directory stays open after the first time: without a descriptor, nothing else would open it.
 * Of the other files in the directory, only those with a name of ours are touched. They are of an earlier
   process.
-* Only the genericdp that holds the lock writes and removes files. So it knows that no other one is behind a
-  file with a name of ours. The name of the lock is not that of the udev rule's, which it holds for a moment.
+* Only the genericdp that holds the lock writes and removes files. So it knows that no other one
+  wrote a file with a name of ours. The udev rule has a lock of another name, which it holds for a moment.
 * Everybody may read the files, whatever the umask is: a runtime need not run as root.
 """
 
@@ -47,9 +47,9 @@ _log = log.get(__name__)
 class CdiSpecs:
     """The spec files of genericdp in a directory. Without any, the directory is neither made nor needed.
 
-    One genericdp has files there, until it wants none any more, or calls `withdraw`.
+    Only one genericdp has files there, until it no longer wants any, or calls `withdraw`.
 
-    waits  whether another one had files there when this one was to write its own
+    waits  whether another genericdp had files there when this one was to write its own
     """
 
     def __init__(self, directory: str) -> None:
@@ -191,7 +191,7 @@ class CdiSpecs:
         self._is_cleared = True
 
     def _left(self, directory: int) -> list[str]:
-        """What earlier processes left, or another one has written. Raises GenericdpError."""
+        """The files that earlier processes left or another genericdp has written. Raises GenericdpError."""
         try:
             return [
                 name

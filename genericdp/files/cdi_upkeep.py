@@ -6,7 +6,7 @@ The rules of this file:
 * While the files cannot be written, the devices of resources that are answered by CDI are Unhealthy: a
   container with them would not start.
 * The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
-* While another genericdp serves the kubelet, the files are its own: this one has none.
+* While another genericdp serves the kubelet, the files are that one's: this one has none.
 """
 
 from collections.abc import Callable, Iterator, Mapping

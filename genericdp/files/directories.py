@@ -10,8 +10,8 @@ The rules of this file:
   directory as well.
 * A state directory without a memory is not the one of before: the operator has moved it with its files.
 * A file that cannot be read may name another directory. That is an error, not the end of it.
-* The state directory also names that of the CDI spec files. Runtimes read several, and a killed daemon leaves
-  its files. An edit takes effect at once, and nothing is left where nobody keeps it right.
+* The state directory also names the directory of the CDI spec files. Runtimes read several, and a killed
+  daemon leaves its files. An edit takes effect at once, and no file stays where nobody keeps it up to date.
 """
 
 import errno
@@ -70,7 +70,7 @@ def name_each_other(settings: Settings) -> None:
 
 
 def leave_cdi_dir(settings: Settings, before: str) -> None:
-    """Remove the CDI spec files from the directory of before, and note that of now. Raises GenericdpError."""
+    """Remove the CDI spec files from the previous directory, and note the new one. Raises GenericdpError."""
     if before != settings.cdi_dir:
         from genericdp.files.cdi_specs import CdiSpecs  # noqa: PLC0415  (`check` runs without logging)
 

@@ -209,7 +209,7 @@ class RuleFiles:
         self.resources = tuple(resource for file in self.files for resource in file.resources)
 
     def _keep_all(self, problems: tuple[Problem, ...]) -> None:
-        """Keep what is in effect, or was before the start: the rule files have these problems."""
+        """Keep what is in effect or was before the start, because the rule files have these problems."""
         self.unread = True
         self.problems = problems
         if self._last_good is None or not self._resumes:
@@ -233,7 +233,7 @@ class RuleFiles:
             self.unread |= isinstance(error, UnreadableError)
             lost.append(_lost(file, error.problems[0]))
             return file
-        # What this process read before it serves may have been taken back since.
+        # What this process read before it began to serve may have been undone since.
         return _keep(file, known) if known or (self._resumes and not file.unread) else file
 
     def _kept(self, file: RuleFile, last_good: LastGood) -> RuleFile | None:
@@ -251,7 +251,7 @@ class RuleFiles:
     def _without_clashes(
         self, files: list[RuleFile], before: Mapping[str, RuleFile], lost: list[Problem]
     ) -> list[RuleFile]:
-        """The files, with what was in effect before instead of those that define what others do."""
+        """The files; what was in effect before replaces those that define what another file defines."""
         if not any(problems for _, problems in settled([RulesText("", file.resources) for file in files])):
             return files
         earlier = [self._earlier(file, before.get(os.path.basename(file.path)), lost) for file in files]

@@ -3,9 +3,9 @@
 The rules of this file:
 
 * A failed save is tried again until it succeeds, even without a further change.
-* A memory that cannot be read is never replaced by an empty one, and one that comes later never by this one.
-  The daemon goes on with its own. Started with the other one, it could point the link of a pod at the unit
-  that had the id before, while the pod has another unit.
+* A memory that cannot be read is never replaced by an empty one, and a file that appears later is never
+  replaced by this memory. The daemon goes on with its own. If it started with the other one, it could point
+  the link of a pod at the unit that had the id before, while the pod has another unit.
 * A memory of the boot before is saved again at the start, before anything is given. Where that fails, nobody
   knows whether a daemon of this boot gave something and could not save it.
 * A file that somebody removed is written again at once, not with the next change, which may be days away. If
@@ -107,7 +107,7 @@ class Saving:
             self._on_tried(None)
             if aside:
                 _log.warning(
-                    "another saved memory took the place of this daemon's; it is kept aside",
+                    "another saved memory took the place of this daemon's, and is kept aside",
                     file=aside,
                     hint=_TO_USE_IT,
                 )

@@ -2,8 +2,9 @@
 
 The rules of this file:
 
-* Only a name that is not there means the default settings. With those, resources have other names, and the
-  kubelet rejects pods for good: the file system that a symlink leads to may be mounted a moment later.
+* Only a name that is not there means the default settings. A symlink that leads to nothing does not: its
+  file system may be mounted a moment later, and with the defaults, resources have other names, so that the
+  kubelet rejects pods for good.
 """
 
 from genericdp.core.reading.parse import parse_settings

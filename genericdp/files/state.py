@@ -10,9 +10,9 @@ The rules of this file:
 * A file that cannot be read now, or that others may have written, is left alone: it may hold what must not
   be forgotten.
 * A file that this process has neither read nor written is never replaced: its file system may have been
-  mounted after the start. It is kept aside. What pods have now, they got from what this process remembers.
+  mounted after the start. It is kept aside: pods got their devices according to this process's memory.
 * While the file cannot be written, the memory is kept beside the links, which last until the next boot. It
-  counts as long as the file is the one that it was to replace.
+  counts as long as the file that it was to replace is in place.
 * Nothing is written where others can put a symlink.
 """
 
@@ -52,7 +52,7 @@ _MOUNT_AGAIN = (
     "and loses what is remembered"
 )
 
-_LEADS_NOWHERE = "a symlink on the way leads to nothing, or something there is not a directory"
+_LEADS_NOWHERE = "a symlink in this path leads to nothing, or a part of it is not a directory"
 
 _NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
 

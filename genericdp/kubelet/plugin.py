@@ -42,7 +42,7 @@ class UsbReset(Protocol):
     async def __call__(
         self, units: Collection[tuple[int, int]], ids: Collection[str], *, reset: bool
     ) -> None:
-        """Reset those with these numbers (bus, device), but for those of which another one may have a part.
+        """Reset those with these numbers (bus, device), but none of which another container may have a part.
 
         Also wait for resets that have begun, of these devices or of hubs above them. Without `reset`, do
         nothing else. Returns when the result is known: the offer no longer lists a device as present that a

@@ -1,6 +1,6 @@
 """The directories that pods depend on, as the daemon serves with them (`genericdp.files.directories`).
 
-An edit of `link_dir` or `state_dir` takes effect once no pod can hold a device, one of `cdi_dir` at once.
+An edit of `link_dir` or `state_dir` takes effect once no pod can hold a device; one of `cdi_dir`, at once.
 
 The rules of this file:
 

@@ -1,4 +1,4 @@
-"""The heap of malloc: what the busiest moment of the daemon took is given back.
+"""The heap of malloc: memory that the daemon needed only at its busiest moment is given back.
 
 The rules of this file:
 

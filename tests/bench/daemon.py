@@ -23,7 +23,7 @@ from tests.udev.hotplug import reserve_console
 PLUGS = 20
 IDLE_S = 10.0
 
-#: When starting is over; no event says so. What nothing uses any more was given back, and gRPC's threads look
+#: When starting is over; no event says so. Unused memory has then been given back, and gRPC's threads look
 #: for work less and less often, until every 3 s.
 SETTLED_S = 15.0
 

@@ -210,7 +210,7 @@ def a_full(state: Path) -> Iterator[None]:
 
 
 def test_a_memory_that_another_one_has_replaced_does_not_count(tmp_path: Path, link_dir: Path) -> None:
-    """As when a process is killed between the two, or a release serves in between that keeps none."""
+    """As when a process is killed between the two, or if a release that keeps none serves in between."""
     state = tmp_path / "state"
     with a_file_system_at(state):
         StateFile(str(state)).save(memory(1))
@@ -293,7 +293,7 @@ async def test_a_memory_that_is_mounted_after_the_start_is_kept_aside(
     assert saved(state) == memory(3)
     kept = state / "memory.json.20231114T221320Z"
     (record,) = caplog.records
-    assert record.message == "another saved memory took the place of this daemon's; it is kept aside"
+    assert record.message == "another saved memory took the place of this daemon's, and is kept aside"
     assert fields_of(record) == {
         "file": str(kept),
         "hint": "the pods of this node got their devices without it; to use it, drain the node, "

@@ -436,7 +436,7 @@ def test_a_memory_behind_a_symlink_that_leads_to_nothing_is_not_an_empty_one(
     assert not isinstance(unreadable.value, BrokenStateError)
     assert str(unreadable.value) == f"cannot read '{state.path}': {why}"
     assert unreadable.value.hint == (
-        f"a symlink on the way leads to nothing, or something there is not a directory; {NOT_WITHOUT_IT}"
+        f"a symlink in this path leads to nothing, or a part of it is not a directory; {NOT_WITHOUT_IT}"
     )
     assert state.may_exist()
 

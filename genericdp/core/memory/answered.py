@@ -109,9 +109,9 @@ def learn_names(answered: Answered, answer: Answer, held: Held) -> Answered:
 
 
 def learn_links(held: Held, answer: Answer) -> Held:
-    """The holdings after an answer of PodResources, with the links that it tells of.
+    """The holdings after an answer of PodResources, with the links that it names.
 
-    Those that are known may be of an earlier pod: what Allocate gave since may never have been saved.
+    Known links may be those of an earlier pod: what Allocate has given since may never have been saved.
     """
     learned: dict[str, dict[str, None]] = {}
     room = LEARNED_LIMIT

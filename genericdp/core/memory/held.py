@@ -181,7 +181,7 @@ def new_ids(
 ) -> frozenset[str]:
     """The devices of these resources that pods hold as this answer says, and nothing else has said."""
     named = ((name, id_) for name, id_ in (*answer.ids, *answer.earlier) if id_ not in held)
-    # A resource that no rule names any more had the same ids if only its domain was another one.
+    # A resource that no rule names any more had the same ids if only its domain has been edited.
     ours = _ours({*resources, *answer.ours}, devices)
     found = _of_ours(named, ours, devices, frozenset(map(device_of, answer.led)))
     return frozenset(_unoffered(name, id_, devices, listed=True).device for name, id_ in found)

@@ -66,7 +66,7 @@ class Whereabouts:
                 yield id_
 
     def at_other_ports(self, spot: Spot, model: str) -> Iterator[str]:
-        """Those that have or had this node of the unit at another port: its serial number and model tell."""
+        """The devices that have or had this node of the unit (serial number, model) at another port."""
         for port, other, id_ in self._of_units.get((spot.serial, spot.within), ()):
             if port != spot.port and (other == model or not (other and model)):
                 yield id_
@@ -137,9 +137,9 @@ def has_moved(spot: Spot, was: Sequence[Spot], now: Sequence[Spot]) -> bool:
 
 
 def why_another(resource: str, id_: str, holder: str) -> str:
-    """Why a device of a resource must not be offered whose id a pod may hold for something else.
+    """Why a device of a resource must not be offered: a pod may hold its id for something else.
 
-    holder  the resource of which the pod got it. One id for two resources names the same unit, or its twin
+    holder  the resource of which the pod got the id. The same id in two resources names one unit, or its twin
     """
     if holder != resource:
         return f"a pod may still hold it as {id_} of {holder}"

@@ -58,7 +58,7 @@ def take_inventory(
 
 
 def _with_siblings(ids: Collection[str], devices: Mapping[str, Remembered]) -> frozenset[str]:
-    """Those of devices of which nothing is known that may be any of several siblings, which were seen."""
+    """Those of these unknown devices that may be any of several siblings that have been seen."""
     found: set[str] = set()
     for id_ in ids:
         shared = [spot.of_all for spot in devices[id_].device.also] if id_ in devices else ()

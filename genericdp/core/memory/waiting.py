@@ -8,7 +8,7 @@ The rules of this file:
 * Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
   to the next one.
 * A unit with a serial number is the same one at another port, unless the ids tell such units apart: those of
-  twins say the port, and so do those of a rule with `identity = "port"`.
+  twins stand for the port, and so do those of a rule with `identity = "port"`.
 * Usually nothing waits, and finding this out costs one look at each holding.
 * The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, it has
   none. So a device may be the one that a pod holds if it has the same model and port, and exactly one of the
@@ -97,7 +97,7 @@ def _spots_of(device: Device, *, is_held: bool) -> Iterator[Spot]:
 
 
 class _Others:
-    """What pods got and is not offered as it was given. `held`: the devices of all that pods hold."""
+    """What pods got that is no longer offered as it was given. `held`: all devices that pods hold."""
 
     def __init__(
         self, elsewhere: Held, devices: Mapping[str, Remembered], held: frozenset[str], ties: Ties
@@ -128,7 +128,7 @@ class _Others:
                     yield id_, _reason(offer, other, others[other])
 
     def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[str]:
-        """The devices that pods got of the same unit, which may have been at another port then."""
+        """The devices of the same unit that pods got, perhaps while it was at another port."""
         for spot, model in zip(device.spots, chain(device.models, repeat("")), strict=False):
             for id_ in self._whereabouts.at_other_ports(spot, model):
                 known, was = self._devices[id_], self._devices[id_].device

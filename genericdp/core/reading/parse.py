@@ -77,11 +77,11 @@ class RulesText:
 
 
 def settled(files: Sequence[RulesText]) -> tuple[tuple[tuple[Resource, ...], tuple[Problem, ...]], ...]:
-    """What is in effect of each file, and the problems of its text: what another file defines, too.
+    """What is in effect of each file, and the problems of its text: resources that another file defines, too.
 
-    A file with a problem is not used, and what was in effect before stays. What was in effect comes first, so
-    a file that has come or changed has the problem; among these, those of which something was in effect, and
-    then the first in file order.
+    A file with a problem is not used, and what was in effect before stays. What is in effect comes first, so
+    the problem is in a file that is new or has changed. Of these, files of which something was in effect come
+    before new ones; otherwise, file order decides.
     """
     kept = [file.resources for file in files]
     problems: list[tuple[Problem, ...]] = [()] * len(files)
@@ -98,7 +98,7 @@ def settled(files: Sequence[RulesText]) -> tuple[tuple[tuple[Resource, ...], tup
                 taken.update((name, each) for each in kept[index] for name in _names(each))
         if not refused:
             return tuple(zip(kept, problems, strict=True))
-        # What stays instead may be what another changed file defines now: that one is to be judged again.
+        # What stays instead may be what another changed file now defines: then that file is judged again.
         for index in refused:
             kept[index] = files[index].before if ranks[index] > 1 else ()
             ranks[index] = 1

@@ -64,7 +64,7 @@ class Alternative:
 
 
 def alternatives_of(text: str) -> list[Alternative]:
-    """Those of a glob, in order. Most are a text, which is soon read. Raises BadGlobError."""
+    """The alternatives of a glob, in order. Most are plain text, which is read fast. Raises BadGlobError."""
     if _SPECIAL.search(text) is None:
         return [Alternative(re.escape(text), text, text)]
     return [_alternative(part) for part in _split_alternatives(text)]
@@ -160,7 +160,7 @@ def _member(text: str, index: int) -> tuple[str, int]:
     """The character of a `[…]` that is written at `index`, and where the next one is."""
     if text.startswith(("[.", "[="), index):
         message = f"'{text[index : index + 2]}' is not supported in '[…]'"
-        raise BadGlobError(message, "write the characters alone, '[' as the last of them")
+        raise BadGlobError(message, "write only the characters themselves; put '[' last")
     if text.startswith("\\", index):
         index += 1
     if index >= len(text):

@@ -3,7 +3,7 @@
 The rules of this file:
 
 * First runc checks the rules of the device cgroup, then nodes are made in order. A file or directory that
-  already exists at the path stays, silently. A node of before cannot be the directory of another one.
+  already exists at the path stays, silently. An earlier node cannot be the directory of another one.
 * crun 1.21 grants nothing for empty permissions, refuses relative paths, and counts the last of two entries
   for one device.
 * In a user namespace runc cannot make nodes. It bind-mounts the host's file at the container path,

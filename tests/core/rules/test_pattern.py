@@ -200,12 +200,12 @@ def test_a_bad_glob_is_refused_with_the_reason(glob: str, message: str) -> None:
         (
             "[a[=b=]]",
             "bad glob: '[=' is not supported in '[…]'",
-            "write the characters alone, '[' as the last of them",
+            "write only the characters themselves; put '[' last",
         ),
         (
             "[[.-.]a]",
             "bad glob: '[.' is not supported in '[…]'",
-            "write the characters alone, '[' as the last of them",
+            "write only the characters themselves; put '[' last",
         ),
     ],
 )

@@ -23,8 +23,8 @@ from tests.udev.hotplug import reserve_console
 PLUGS = 20
 IDLE_S = 10.0
 
-#: When starting is over; no event says so. Unused memory has then been given back, and gRPC's threads look
-#: for work less and less often, until every 3 s.
+#: When starting is over; no event says so. By then, unused memory has been given back, and gRPC's threads
+#: look for work less and less often, in the end every 3 s.
 SETTLED_S = 15.0
 
 #: Resources -> the promise for the memory that cannot be read again from disk.

@@ -85,7 +85,7 @@ async def test_status_says_that_the_runtime_that_is_asked_is_not_the_kubelets(
     monkeypatch.setattr(lookout, "ALLOCATED_S", 0.0)
     monkeypatch.setattr(lookout, "LOOK_AGAIN_S", 0.05)
     monkeypatch.setattr(comeback, "ASK_AGAIN_S", 0.05)
-    # An answer may be under way when the clock jumps, and is then put off by a while that does not jump.
+    # An answer may be under way when the clock jumps. It is then put off for a time that does not jump.
     monkeypatch.setattr("genericdp.core.comeback.plugs.ASK_LATER_S", 0.05)
     passed_s = 0.0
     async with beside_docker(

@@ -162,7 +162,7 @@ async def test_who_does_not_serve_the_kubelet_stops_no_container(short_dir: Path
         asked = [Container("main", limits={FTDI: 1})]
         pods = [await scene.kubelet.admit(Pod(name, asked)) for name in ("one", "two")]
         scene.unplug(SECOND)
-        # The first one stops the container that has lost its device; the other one would stop the other.
+        # The first stops the container that has lost its device; the second would stop the other container.
         stops = scene.kubelet.container_runtime.stops
         await scene.kubelet.wait_until(lambda: stops)
         LoopTime().advance(1.0)

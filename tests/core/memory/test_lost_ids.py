@@ -116,7 +116,7 @@ def test_an_id_of_another_plugin_that_is_spelled_like_ours_is_not_ours(*, is_los
 @pytest.mark.parametrize("by_cdi", [False, True])
 @pytest.mark.parametrize("led", [{}, {"ftdi_A50285BI": "/dev/ttyUSB0"}], ids=["after a boot", ""])
 def test_the_same_id_in_another_domain_waits_for_its_pod(led: dict[str, str], *, by_cdi: bool) -> None:
-    """Ids in the domain of the settings do not say it, so an edit of that setting changes no id."""
+    """Ids do not contain the domain of the settings, so an edit of that setting changes no id."""
     node = Node()
     old, ids = "example.com/ftdi", frozenset({"ftdi_A50285BI"})
     answer = begun(node, old, "ftdi_A50285BI", led)

@@ -291,7 +291,7 @@ def test_a_file_that_defines_what_another_one_does_is_not_used(directories: tupl
             f"{new}:2:8: error: the resource 'example.com/a' is already defined\n"
             '    2 | name = "a"\n'
             "      |        ^^^\n"
-            f"  hint: it is first defined at {usr}/50-a.toml:2:8; rename one of them or merge their matches"
+            f"  hint: it is also defined at {usr}/50-a.toml:2:8; rename one of them or merge their matches"
         )
         assert [(file.digest != "", file.outdated) for file in files.files] == [(False, False), (True, False)]
     # The other file may be changed as well.

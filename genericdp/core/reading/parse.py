@@ -124,7 +124,7 @@ def _clash(resource: Resource, taken: Mapping[str, Resource]) -> tuple[str, str]
     if (earlier := taken.get(resource.name)) is not None:
         return (
             f"the resource '{resource.name}' is already defined",
-            f"it is first defined at {earlier.location}; rename one of them or merge their matches",
+            f"it is also defined at {earlier.location}; rename one of them or merge their matches",
         )
     for env in env_names(resource.name):
         if (earlier := taken.get(env)) is not None:

@@ -71,7 +71,7 @@ def test_a_clash_is_a_problem_of_the_file_that_came_and_names_the_other_one() ->
         "new.toml:5:8: error: the resource 'example.com/a' is already defined\n"
         '    5 | name = "a"\n'
         "      |        ^^^\n"
-        "  hint: it is first defined at old.toml:2:8; rename one of them or merge their matches"
+        "  hint: it is also defined at old.toml:2:8; rename one of them or merge their matches"
     )
 
 

@@ -59,7 +59,7 @@ class ContainerPaths(Generic[Access]):
         return there
 
     def _in_directory(self, path: str) -> str:
-        """The path with a directory that is no device node."""
+        """The path, in a numbered directory if its own would also be a device node."""
         wanted = path[: path.rindex("/")]
         directory = self._directories.get(wanted)
         if directory is None:
@@ -70,7 +70,7 @@ class ContainerPaths(Generic[Access]):
         return path if directory == wanted else directory + path[len(wanted) :]
 
     def _directory(self, wanted: str) -> str:
-        """The directory that is wanted, or the next one beside it that is no device node."""
+        """This directory, or the first numbered one beside it that is not a device node."""
         directory = self._directories.get(wanted, wanted)
         numbers = count(1)
         while directory in self._taken:

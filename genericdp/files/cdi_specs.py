@@ -8,8 +8,8 @@ The rules of this file:
   directory stays open after the first time: without a descriptor, nothing else would open it.
 * Of the other files in the directory, only those with a name of ours are touched. They are of an earlier
   process.
-* Only the genericdp that holds the lock writes and removes files. So it knows that no other one
-  wrote a file with a name of ours. The udev rule has a lock of another name, which it holds for a moment.
+* Only the genericdp that holds the lock writes and removes files, so no other one that runs has written
+  them. The lock of the udev rule has another name.
 * Everybody may read the files, whatever the umask is: a runtime need not run as root.
 """
 
@@ -92,7 +92,7 @@ class CdiSpecs:
         is_free = self._takes_lock()
         self.waits = bool(wanted) and not is_free
         if not is_free:
-            # What is there is kept by the other one.
+            # The files belong to the other one, which keeps them up to date.
             self._written, self._is_cleared = {}, not wanted
             if wanted:
                 raise GenericdpError(

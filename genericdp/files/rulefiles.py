@@ -8,10 +8,10 @@ The rules of this file:
 * A file with a mistake, or one that cannot be read, is not used. What was in effect under its name stays in
   effect, be it its previous version or the file that it replaces, and the problem is reported until the file
   is right again. For the daemon this includes what was in effect before it started.
-* While a directory cannot be read, everything stays in effect. A symlink that leads to nothing is no empty
-  directory: what it leads to may be mounted later.
+* The same goes for a file that is still being written, but that is not worth a word before it takes seconds.
 * A file that defines a resource of another file has a mistake, if the other one was in effect before.
-* So it is with a file that is still being written, but that is not worth a word before it takes seconds.
+* While a directory cannot be read, everything stays in effect. A symlink that leads to nothing does not count
+  as an empty directory: its target may be mounted later.
 """
 
 import hashlib

@@ -97,7 +97,7 @@ def _spots_of(device: Device, *, is_held: bool) -> Iterator[Spot]:
 
 
 class _Others:
-    """What pods got that is no longer offered as it was given. `held`: all devices that pods hold."""
+    """Devices that pods hold and that are no longer offered in the same way. `held`: all that pods hold."""
 
     def __init__(
         self, elsewhere: Held, devices: Mapping[str, Remembered], held: frozenset[str], ties: Ties

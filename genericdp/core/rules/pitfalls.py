@@ -37,7 +37,7 @@ def pitfalls(resources: Sequence[Resource]) -> tuple[str, ...]:
 def _in_names(resource: Resource) -> Iterator[str]:
     """Properties that are probably not there under this name."""
     for name, meant in misspelled(resource):
-        yield f"there is no standard udev property '{name}'; did you mean '{meant}'?"
+        yield f"'{name}' is not a standard udev property; did you mean '{meant}'?"
 
 
 def _in_tables(resource: Resource) -> Iterator[str]:

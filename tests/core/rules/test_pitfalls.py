@@ -28,31 +28,31 @@ A_AND_B = bundle('["/dev/a", "/dev/b"]', ALL)
 DOUBTFUL = {
     "a name lacks a character": (
         bundle('"/dev/a"').replace("DEVNAME", "DEVNAM"),
-        "bundle: there is no standard udev property 'DEVNAM'; did you mean 'DEVNAME'?",
+        "bundle: 'DEVNAM' is not a standard udev property; did you mean 'DEVNAME'?",
     ),
     "a name has a character too many": (
         bundle('"/dev/a"', 'identity = ["ID_SERIALL_SHORT"]'),
-        "bundle: there is no standard udev property 'ID_SERIALL_SHORT'; did you mean 'ID_SERIAL_SHORT'?",
+        "bundle: 'ID_SERIALL_SHORT' is not a standard udev property; did you mean 'ID_SERIAL_SHORT'?",
     ),
     "two characters are swapped": (
         bundle('"/dev/a"', 'group_by = "ID_PAHT"'),
-        "bundle: there is no standard udev property 'ID_PAHT'; did you mean 'ID_PATH'?",
+        "bundle: 'ID_PAHT' is not a standard udev property; did you mean 'ID_PATH'?",
     ),
     "a character of a parent's property is wrong": (
         GPU.replace('SUBSYSTEM = "drm"', 'parent = { DRIVEN = "i915" }'),
-        "gpu: there is no standard udev property 'DRIVEN'; did you mean 'DRIVER'?",
+        "gpu: 'DRIVEN' is not a standard udev property; did you mean 'DRIVER'?",
     ),
     "group_by matches a misspelled property": (
         GPU.replace('"parent"', '{ SUBSYTEM = "pci" }'),
-        "gpu: there is no standard udev property 'SUBSYTEM'; did you mean 'SUBSYSTEM'?",
+        "gpu: 'SUBSYTEM' is not a standard udev property; did you mean 'SUBSYSTEM'?",
     ),
     "a table of a node is misspelled": (
         GPU + table('"/dev/kfd"', SHARED).replace("DEVNAME", "DEVNAMES"),
-        "gpu: there is no standard udev property 'DEVNAMES'; did you mean 'DEVNAME'?",
+        "gpu: 'DEVNAMES' is not a standard udev property; did you mean 'DEVNAME'?",
     ),
     "udev has another word for it": (
         bundle('"/dev/a"').replace("DEVNAME", "ID_PRODUCT_ID"),
-        "bundle: there is no standard udev property 'ID_PRODUCT_ID'; did you mean 'ID_MODEL_ID'?",
+        "bundle: 'ID_PRODUCT_ID' is not a standard udev property; did you mean 'ID_MODEL_ID'?",
     ),
     "a shared table names two nodes": (
         GPU + table('["/dev/a", "/dev/b"]', SHARED),

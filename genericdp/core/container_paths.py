@@ -70,7 +70,7 @@ class ContainerPaths(Generic[Access]):
         return path if directory == wanted else directory + path[len(wanted) :]
 
     def _directory(self, wanted: str) -> str:
-        """This directory, or the first numbered one beside it that is not a device node."""
+        """The directory itself, or the first numbered one beside it that is not a device node."""
         directory = self._directories.get(wanted, wanted)
         numbers = count(1)
         while directory in self._taken:

@@ -331,6 +331,21 @@ def test_a_copy_that_is_not_used_does_not_stand_in_the_way_of_its_original(
         assert {problem.location.file for problem in files.problems} == {str(usr / "50-a-old.toml")}
 
 
+def test_what_is_in_effect_again_after_a_mistake_comes_before_what_has_changed(
+    directories: tuple[Path, Path],
+) -> None:
+    usr, _ = directories
+    write(usr / "10-a.toml", a_rule("a"))
+    file = write(usr / "40-b.toml", a_rule("b"))
+    files = load(usr)
+    write(file, "[[")
+    files.reload()
+    write(file, a_rule("b"))
+    write(usr / "10-a.toml", a_rule("a") + a_rule("b"))
+    files.reload()
+    assert (names(files), [each.outdated for each in files.files]) == (["a", "b"], [True, False])
+
+
 def test_a_resource_may_move_to_another_file(directories: tuple[Path, Path]) -> None:
     usr, _ = directories
     write(usr / "50-a.toml", a_rule("a") + a_rule("b"))

@@ -224,7 +224,27 @@ def test_it_waits_at_a_port_that_another_resource_takes() -> None:
     assert told["b_A5"] == "a pod may still hold it as a_A5 of example.com/a"
 
 
+def test_it_waits_under_a_new_name_though_both_ids_say_the_same_properties() -> None:
+    node = Node()
+    (held,) = node.look(rule("ftdi", 'identity = ["ID_PATH"]'), STICK)
+    node.allocate(held)
+    told = node.look(rule("serial", 'identity = ["ID_PATH"]'), MOVED)
+    assert [*told.values()] == [f"a pod may still hold it as {held} of example.com/ftdi"]
+
+
+def test_a_twin_that_a_pod_has_stays_healthy_when_that_of_another_resource_leaves() -> None:
+    rules = rule("a", match=AT_PORT.format(2)) + rule("b", match=AT_PORT.format(7))
+    node, twin = Node(), a_usb_serial(4, serial="A5", port="7", devnum=9)
+    node.look(rules, STICK, twin)
+    node.allocate("a_A5")
+    node.allocate("b_A5")
+    assert node.look(rules, twin) == {"a_A5": "it is unplugged", "b_A5": "Healthy"}
+
+
+BY_PORT = [rule(name, 'identity = "port"', match=AT_PORT.format(port)) for name, port in (("a", 2), ("b", 7))]
+
 UNTOLD = {
+    "the ids say the port, of two resources": ("".join(BY_PORT), "A5", "6001"),
     "the ids say the port": (rule("ftdi", 'identity = "port"'), "A5", "6001"),
     "the ids say a property": (rule("ftdi", 'identity = ["ID_PATH"]'), "A5", "6001"),
     "a property makes the groups": (rule("ftdi", 'group_by = "ID_PATH"'), "A5", "6001"),

@@ -2,9 +2,13 @@
 
 import asyncio
 import threading
+from collections.abc import Mapping
 
 import pytest
 
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.memory import Memory
 from genericdp.errors import GenericdpError
 from genericdp.usb import Resets
 from tests.scenes.waiting import idle, until
@@ -41,6 +45,25 @@ async def test_whoever_asks_during_a_reset_of_the_device_gets_its_result_and_the
     assert await asyncio.gather(*asking) == [None, None, None]
     await resets.reset(1, 4)
     assert played.devices == [(1, 4), (1, 4)]
+
+
+class Untouched:
+    """A node whose devices nobody may look at."""
+
+    def __init__(self) -> None:
+        self.inventory, self.memory = Inventory(), Memory()
+
+    @property
+    def devices(self) -> Mapping[str, UdevDevice]:
+        raise AssertionError
+
+    async def ask_kubelet(self) -> None:
+        raise AssertionError
+
+
+async def test_whoever_only_waits_looks_at_no_device_while_none_is_being_reset() -> None:
+    node = Untouched()
+    assert not await Resets(Played()).ask([(1, 4)], ["x"], node, node, node.ask_kubelet, reset=False)
 
 
 async def test_a_reset_that_hangs_does_not_keep_another_device_waiting() -> None:

@@ -39,7 +39,8 @@ from genericdp.kubelet.socket import KubeletSocket
 #: How long to wait before asking again about a device whose grace period has passed, in seconds.
 ASK_AGAIN_S = 60.0
 
-#: The same while a device has to wait until nobody holds it, or while a kubelet has not answered at all.
+#: The same while a device has to wait until nobody holds it, while a kubelet has not answered at all, or
+#: while its checkpoint cannot be read.
 ASK_AGAIN_SOON_S = 10.0
 
 #: How often a kubelet that has just started is asked until it answers. A node may have no PodResources API.
@@ -213,7 +214,7 @@ class Forgetting:
         loop = asyncio.get_running_loop()
         began = loop.time()
         while True:
-            soon = self._is_new() or self._waits()
+            soon = self._is_new() or self._waits() or self._unread
             left = began + (ASK_AGAIN_SOON_S if soon else ASK_AGAIN_S) - loop.time()
             if left <= 0:
                 return

@@ -361,10 +361,10 @@ async def test_a_kubelet_whose_checkpoint_may_be_old_is_made_to_write_it_at_most
     assert {answer.checkpointed for answer in asked.answers} == {frozenset({"ftdi_B"})}
 
 
-async def test_a_checkpoint_that_cannot_be_read_is_read_again_until_it_can(
+async def test_a_checkpoint_that_cannot_be_read_is_read_again_soon_until_it_can(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
     asked = Asked(monkeypatch)
     asked.checkpointed = error = GenericdpError("cannot read it")
 
@@ -399,7 +399,7 @@ async def test_what_the_checkpoint_names_counts_until_it_was_read_while_the_kube
 
 
 async def test_what_could_not_be_read_at_first_counts_when_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.0)
+    monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.0)
     asked = Asked(monkeypatch)
     asked.checkpointed = GenericdpError("cannot read it")
 

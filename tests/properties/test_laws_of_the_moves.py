@@ -5,9 +5,11 @@ from dataclasses import replace
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
 from genericdp.core.memory.held import Answer
-from genericdp.core.memory.memory import resumed
+from genericdp.core.memory.memory import Memory, resumed
+from tests.properties.test_laws_of_the_lost_memory import left_links
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.edits import Node, rule
 
@@ -79,6 +81,18 @@ class Moves:
         )
         self.look(Answer(ids, answer.asked, complete=True, checkpointed=frozenset(id_ for _, id_ in ids)))
 
+    def lose(self) -> None:
+        """The memory is lost while every unit that a pod has is there. The kubelet and the links are not."""
+        if {unit for _, unit in self.pods} <= self.at.keys():
+            led = left_links(self.node.inventory)
+            held = frozenset((self.node.memory.held[id_].resource, id_) for id_, _ in self.pods)
+            self.node.inventory, self.node.memory = Inventory(), resumed(Memory(), self.node.now)
+            ids, ours = frozenset(id_ for _, id_ in held), frozenset(name for name, _ in held)
+            now = self.node.now
+            self.look(
+                Answer(frozenset(), now, complete=False, checkpointed=ids, earlier=held, led=led, ours=ours)
+            )
+
     def restart(self) -> None:
         self.node.memory = resumed(saved.load(saved.dump(self.node.memory)), self.node.now)
         self.look()
@@ -89,7 +103,7 @@ steps = st.one_of(
     st.tuples(st.just("move"), st.sampled_from(UNITS), st.sampled_from(PORTS)),
     st.tuples(st.just("edit"), st.sampled_from(sorted(RULES))),
     st.tuples(st.sampled_from(["admit", "admit", "delete"]), numbers),
-    st.tuples(st.just("restart")),
+    st.tuples(st.sampled_from(["restart", "lose"])),
 )
 
 
@@ -101,6 +115,18 @@ steps = st.one_of(
         ("edit", "renamed"),
         ("move", "A1", ""),
         ("move", "A1", "2"),
+        ("admit", 0),
+    ],
+)
+@example(
+    "plain",
+    [
+        ("move", "A1", "1"),
+        ("admit", 0),
+        ("edit", "renamed"),
+        ("move", "A1", ""),
+        ("move", "A1", "2"),
+        ("lose",),
         ("admit", 0),
     ],
 )

@@ -16,7 +16,7 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -202,10 +202,17 @@ def with_led(
     return {**unknown, **more} if more else unknown
 
 
-def held_links(held: Iterable[str], devices: Mapping[str, Remembered], plugged: Plugged) -> Mapping[str, str]:
+def held_links(
+    held: Iterable[str],
+    devices: Mapping[str, Remembered],
+    plugged: Plugged,
+    moved: Mapping[str, Sequence[Spot]],
+) -> Mapping[str, str]:
     """Links to the device nodes of what pods hold, where no link of its id leads to them now.
 
     No pod gets them. If the memory is lost, they show which device nodes the id meant.
+
+    moved  where units of held devices are that have another id at another port
     """
     mine = {id_: devices[id_] for id_ in held if id_ in devices}
     hidden = {
@@ -224,7 +231,7 @@ def held_links(held: Iterable[str], devices: Mapping[str, Remembered], plugged: 
         are_all = still and len(still) >= len(mine[id_].device.spots)
         several = (
             (by_number[spot],) if spot in by_number else plugged.nodes_at(spot)
-            for spot in (still if are_all else spots)
+            for spot in (*(still if are_all else spots), *moved.get(id_, ()))
         )
         paths = dict.fromkeys(node.device_node for node in chain.from_iterable(several) if node.device_node)
         found |= {f"{HELD}{id_}" + (f"@{n}" if n else ""): path for n, path in enumerate(paths)}

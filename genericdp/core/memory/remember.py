@@ -119,14 +119,14 @@ def remember(
     )
     if crowded:
         devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
-    final = with_waiting(shared, held, devices, inventory.ties)
+    final, moved = with_waiting(shared, held, devices, inventory.ties)
     complete = replace(
         inventory,
         offers=final,
         waiting=tuple(sorted((*ids_that_wait(shared, final), *others))),
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
         orphaned_links=tuple(sorted({*orphaned_links})),
-        held_links=held_links(held_devices, devices, plugged),
+        held_links=held_links(held_devices, devices, plugged, moved),
         renamed_links=leading(still_renamed(memory.renamed, held_devices), final, devices),
     )
     return complete, Memory(

@@ -36,8 +36,10 @@ from genericdp.core.memory.renewal import Renewal
 
 def with_waiting(
     offers: Mapping[str, Offer], held: Held, devices: Mapping[str, Remembered], ties: Ties
-) -> Mapping[str, Offer]:
-    """The offers in which the ids that have to wait are Unhealthy.
+) -> tuple[Mapping[str, Offer], Mapping[str, Sequence[Spot]]]:
+    """The offers in which the ids that have to wait are Unhealthy, and where units of pods have moved to.
+
+    The latter is by the id that the pod holds, for units that have another id now.
 
     devices  all that are remembered, by id
     ties     the units of which there are twins
@@ -48,9 +50,10 @@ def with_waiting(
         if not _is_as_given(id_, holding, offers.get(holding.resource), devices.get(holding.device))
     }
     if not elsewhere:
-        return offers
+        return offers, {}
     others = _Others(elsewhere, devices, frozenset(holding.device for holding in held.values()), ties)
-    return {name: _with(offer, dict(others.waiting(offer)), others.held) for name, offer in offers.items()}
+    after = {name: _with(offer, dict(others.waiting(offer)), others.held) for name, offer in offers.items()}
+    return after, others.moved
 
 
 def ids_that_wait(before: Mapping[str, Offer], after: Mapping[str, Offer]) -> tuple[str, ...]:
@@ -86,18 +89,18 @@ def _spots_of(device: Device, *, is_held: bool) -> Iterator[Spot]:
 
     A unit in a socket of USB 3 may have had the other speed then, unless a pod has it as it is.
     """
-    yield from device.spots
-    yield from device.also
-    yield from device.before
-    if not is_held:
-        yield from device.across
+    yield from (*device.spots, *device.also, *device.before, *(() if is_held else device.across))
     for node in device.nodes:
         if not node.is_bare:
             yield spot_of(node.number)
 
 
 class _Others:
-    """Devices that pods hold and that are no longer offered in the same way. `held`: all that pods hold."""
+    """Devices that pods hold and that are no longer offered in the same way.
+
+    held   all devices that pods hold
+    moved  where units of theirs are that have another id at another port, as far as `waiting` has looked
+    """
 
     def __init__(
         self, elsewhere: Held, devices: Mapping[str, Remembered], held: frozenset[str], ties: Ties
@@ -107,6 +110,7 @@ class _Others:
             self._holders.setdefault(holding.device, {})[id_] = holding
         self._whereabouts = Whereabouts({id_: devices[id_] for id_ in self._holders if id_ in devices})
         self._devices, self.held, self._ties = devices, held, ties
+        self.moved: dict[str, list[Spot]] = {}
 
     def waiting(self, offer: Offer) -> Iterator[tuple[str, str]]:
         """The ids of an offer that have to wait, each with the reason."""
@@ -136,6 +140,7 @@ class _Others:
                 # Both have ids of the same properties, whose values differ.
                 by_values = known.resource == offer.resource.name and was.basis == device.basis != "serial"
                 if not (is_twin or by_values or was.basis == "port"):
+                    self.moved.setdefault(id_, []).append(spot)
                     yield id_
 
 

@@ -76,7 +76,8 @@ def _domain(word: str) -> str:
 def _check_place(place: str) -> None:
     name, hint = for_terminal(place), "give a directory of *.toml files, or one such file"
     if not os.path.exists(place):
-        raise GenericdpError(f"'{name}' does not exist", hint=hint)
+        what = "is a dangling link" if os.path.lexists(place) else "does not exist"
+        raise GenericdpError(f"'{name}' {what}", hint=hint)
     if not os.path.isdir(place) and not place.endswith(".toml") and place != os.devnull:
         raise GenericdpError(f"'{name}' is neither a directory nor a *.toml file", hint=hint)
 

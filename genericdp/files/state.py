@@ -23,6 +23,7 @@ import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from itertools import chain, count
 
 from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
@@ -276,8 +277,10 @@ def _as_json(file: FileIdentity | None) -> list[int] | None:
 
 
 def _aside(path: str, file: FileIdentity) -> str:
-    """A path beside another one for this file, with the time of its last change."""
-    return f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(file[3] // 10**9))}"
+    """A free path beside another one for this file, with the time of its last change."""
+    named = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(file[3] // 10**9))}"
+    others = (f"{named}-{number}" for number in count(1))
+    return next(each for each in chain((named,), others) if not os.path.lexists(each))
 
 
 def _identity(file: os.stat_result) -> FileIdentity:

@@ -85,6 +85,10 @@ def test_a_character_that_the_output_has_not_is_spelt_out() -> None:
             ["list", "--rules", "no\x1bwhere"],
             "'no\\x1bwhere' does not exist\n  hint: give a directory of *.toml files, or one such file",
         ),
+        (
+            ["check", "gone.toml"],
+            "'gone.toml' is a dangling link\n  hint: give a directory of *.toml files, or one such file",
+        ),
     ],
 )
 def test_what_holds_no_rules_is_named(
@@ -92,6 +96,7 @@ def test_what_holds_no_rules_is_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     (tmp_path / "README").write_text("")
+    (tmp_path / "gone.toml").symlink_to("nowhere")
     monkeypatch.chdir(tmp_path)
     assert main(words) == 1
     assert capsys.readouterr() == ("", f"genericdp: error: {message}\n")

@@ -469,6 +469,19 @@ def test_a_file_that_was_neither_read_nor_written_is_never_replaced(tmp_path: Pa
     assert {each.name for each in (tmp_path / "state").iterdir()} == {kept.name, "memory.json"}
 
 
+def test_two_files_of_the_same_second_are_kept_aside_under_two_names(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path / "state"))
+    kept = tmp_path / "state" / "memory.json.20231114T221320Z"
+    for name, aside in (("one", kept), ("two", Path(f"{kept}-1"))):
+        state.save(Memory(ties={"a": name}))
+        Path(f"{state.path}.other").write_text(name)
+        os.utime(f"{state.path}.other", (1_700_000_000, 1_700_000_000))
+        os.replace(f"{state.path}.other", state.path)
+        assert state.save(MEMORY) == str(aside)
+        assert aside.read_text() == name
+    assert kept.read_text() == "one"
+
+
 def test_a_file_whose_name_could_not_be_made_safe_is_still_the_own_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

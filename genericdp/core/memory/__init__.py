@@ -20,7 +20,7 @@ under the old one. If one of the two is exclusive, the new id is **waiting**: it
 refuses it, until no pod holds the node.
 
 A unit on USB that comes back without its serial number, because the kernel could not read it, would have a
-new id. It is not offered while it may be what a pod holds (`waiting.Unread`).
+new id. It is not offered while it may be what a pod holds (`waiting.unread`).
 
 A list has a limit. It never costs an id that a pod may hold: new devices are refused.
 

@@ -35,7 +35,8 @@ from genericdp.core.memory.remembered import Remembered, with_lost
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
 from genericdp.core.memory.room import Room, all_fit, lost_replicas, room_for
-from genericdp.core.memory.waiting import Unread, ids_that_wait, with_waiting
+from genericdp.core.memory.waiting.other_ids import ids_that_wait, with_waiting
+from genericdp.core.memory.waiting.unread import Unread
 from genericdp.core.memory.withdrawn import Shares, next_dropping, withdraw
 from genericdp.core.rules.resource import Resource, grace_s
 
@@ -119,7 +120,7 @@ def remember(
     )
     if crowded:
         devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
-    final, moved = with_waiting(shared, held, devices, inventory.ties)
+    final, moved = with_waiting(shared, held, devices, inventory.ties, renewal)
     complete = replace(
         inventory,
         offers=final,
@@ -192,10 +193,6 @@ def _siblings(plugged: Plugged, devices: Mapping[str, Remembered]) -> Siblings:
     )
 
 
-def _was_listed(known: Remembered | None) -> bool:
-    return known is not None and known.listed
-
-
 @dataclass(frozen=True, slots=True)
 class _Leaving:
     """Decides what stays of devices that have left.
@@ -234,7 +231,7 @@ class _Leaving:
     ) -> Room:
         """Which of these devices of a resource are listed."""
         may_go = {id_: self.left(each, resource) for id_, each in absent.items()}
-        is_known = {id_: id_ in self.held or _was_listed(known.get(id_)) for id_ in present}
+        is_known = {id_: id_ in self.held or (id_ in known and known[id_].listed) for id_ in present}
         return room_for(is_known, may_go, self.held, resource.replicas)
 
     def tombstone(self, known: Remembered, reason: str) -> Remembered:

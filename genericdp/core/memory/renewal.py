@@ -38,11 +38,7 @@ class Renewal:
     """Compares present devices with what is remembered of them."""
 
     def __init__(
-        self,
-        devices: Mapping[str, Remembered],
-        held: Held,
-        plugged: Plugged,
-        offers: Mapping[str, Offer],
+        self, devices: Mapping[str, Remembered], held: Held, plugged: Plugged, offers: Mapping[str, Offer]
     ) -> None:
         """`devices` are all that are remembered, by id, `plugged` the device nodes that are plugged in.
 
@@ -55,7 +51,7 @@ class Renewal:
         for holding in held.values():
             self._resources[holding.device] = holding.resource
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
-        self._plugged = plugged
+        self.plugged = plugged
         self.units = Units(plugged)
 
     def why_not(self, resource: str, device: Device) -> str:
@@ -76,7 +72,7 @@ class Renewal:
         return ""
 
     def _is_in_doubt(self, device: Device) -> bool:
-        return bool(self._plugged.in_doubt) and any(map(self._plugged.is_in_doubt, device.spots))
+        return bool(self.plugged.in_doubt) and any(map(self.plugged.is_in_doubt, device.spots))
 
     @cached_property
     def ambiguous(self) -> Mapping[str, Remembered]:
@@ -132,7 +128,7 @@ class Renewal:
         if device.spots == known.device.spots:
             return False
         if not both:
-            taken = filter(self._plugged.is_taken, led.values())
+            taken = filter(self.plugged.is_taken, led.values())
             stay = (spot for spot in taken if not self._has_left(device.id, spot))
             return device.id in leads.keys() & {*known.device.links} or any(stay)
         # Of an earlier release. The id is the same only if a property that the rule names says so.
@@ -158,11 +154,12 @@ class Renewal:
 
     def _still_plugged(self, also: Iterable[Spot]) -> list[Spot]:
         """Those of device nodes that may get another name (`spot_of_node`) and are plugged in."""
-        return [spot for spot in also if is_of_node(spot) and spot._replace(serial="") in self._nodes]
+        return [spot for spot in also if is_of_node(spot) and spot._replace(serial="") in self.nodes]
 
     @cached_property
-    def _nodes(self) -> frozenset[Spot]:
-        groups = self._plugged.groups.values()
+    def nodes(self) -> frozenset[Spot]:
+        """The device nodes that are plugged in (`spot_of_node`)."""
+        groups = self.plugged.groups.values()
         return frozenset([spot_of_node(node) for group in groups for node in group])
 
     def renewed(self, resource: str, device: Device) -> Remembered:
@@ -198,9 +195,9 @@ class Renewal:
             # A unit at another port is known by its serial number, one with another number by its port.
             and (by_property or was.port == now.port or was.serial == now.serial)
             # Which of its siblings it is can only be told when all are there.
-            and len(self._plugged.siblings.get(was.of_all, (0,))) == self._plugged.count_at(now)
+            and len(self.plugged.siblings.get(was.of_all, (0,))) == self.plugged.count_at(now)
         )
-        return was != now and not (is_moved and not self._plugged.is_taken(was))
+        return was != now and not (is_moved and not self.plugged.is_taken(was))
 
     def _earlier(self, device: Device, known: Remembered) -> tuple[Spot, ...]:
         """Where nodes are that a pod may still have although they no longer belong to the device."""
@@ -221,7 +218,7 @@ class Renewal:
         kept = [
             spot
             for spot in lost
-            if (self._plugged.is_taken(spot) and not self._has_left(device.id, spot))
+            if (self.plugged.is_taken(spot) and not self._has_left(device.id, spot))
             or not (spot.of_all in before or has_moved(spot, known.device.spots, device.spots))
         ]
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
@@ -245,8 +242,8 @@ class Renewal:
             now is not None
             and spot in known.device.spots
             and spot not in known.earlier
-            and not self._plugged.is_unread(spot)
-            and has_left(known, now, self._nodes)
+            and not self.plugged.is_unread(spot)
+            and has_left(known, now, self.nodes)
         )
 
     @cached_property

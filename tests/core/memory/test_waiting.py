@@ -7,6 +7,7 @@ import pytest
 
 from genericdp.core.allocate import RefusalReason, RefusedError
 from genericdp.core.device import UdevDevice
+from genericdp.core.memory.held import PODS_SETTLE_S, Answer
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import (
     a_bare_node,
@@ -239,6 +240,103 @@ def test_a_twin_that_a_pod_has_stays_healthy_when_that_of_another_resource_leave
     node.allocate("a_A5")
     node.allocate("b_A5")
     assert node.look(rules, twin) == {"a_A5": "it is unplugged", "b_A5": "Healthy"}
+
+
+TWINS = tuple(a_usb_serial(n, serial="A5", port=port, devnum=9 + n) for n, port in enumerate("123"))
+
+
+def answered(node: Node, *ids: str) -> Answer:
+    """The kubelet says that pods hold these ids of `ftdi`, and nothing else."""
+    node.now += PODS_SETTLE_S
+    held = frozenset(("example.com/ftdi", id_) for id_ in ids)
+    return Answer(held, node.now, complete=True, checkpointed=frozenset(ids))
+
+
+@pytest.mark.parametrize("reboots", [False, True])
+def test_each_twin_waits_under_another_name_only_for_the_pod_that_has_it(*, reboots: bool) -> None:
+    """A rolling update goes on with each pod that has gone. After a boot, only the ports tell them apart."""
+    node = Node()
+    node.look(rule("ftdi"), TWINS[0])
+    held = [*node.look(rule("ftdi"), *TWINS)]
+    node.allocate(*held)
+    node.look(rule("serial"), *TWINS)
+    if reboots:
+        node.memory = load(dump(node.memory, "before"), "after")
+    while held:
+        told = node.look(rule("serial"), *TWINS, answer=answered(node, *held))
+        assert sorted(reason for reason in told.values() if reason != "Healthy") == [
+            f"a pod may still hold it as {id_} of example.com/ftdi" for id_ in sorted(held)
+        ]
+        held.pop()
+    assert set(node.look(rule("serial"), *TWINS, answer=answered(node)).values()) == {"Healthy"}
+
+
+def test_a_twin_that_another_rule_matches_is_free_while_what_a_pod_has_is_where_it_was() -> None:
+    rules = rule("ftdi", match=AT_PORT.format(1)) + rule("b", match=AT_PORT.format(2))
+    renamed = rules.replace('"ftdi"', '"c"')
+    node = Node()
+    node.look(rules, *TWINS[:2])
+    node.allocate("ftdi_A5")
+    waiting = "a pod may still hold it as ftdi_A5 of example.com/ftdi"
+    assert node.look(renamed, *TWINS[:2]) == {"c_A5": waiting, "b_A5": "Healthy"}
+    assert node.look(renamed, TWINS[1]) == {"c_A5": "it is unplugged", "b_A5": waiting}
+
+
+@pytest.mark.parametrize("left", [1, 2])
+def test_nor_does_it_wait_while_a_part_of_the_unit_that_a_pod_has_is_there(left: int) -> None:
+    rules = "".join(
+        rule(name, 'group_by = "usb_device"', match=AT_PORT.format(port))
+        for name, port in (("ftdi", 4), ("b", 5))
+    )
+    one, other = (
+        [
+            a_usb_node(usb, "tty", f"ttyUSB{first + n}", interface=f"{n:02x}", number=f"c 188:{first + n}")
+            for n in range(3)
+        ]
+        for usb, first in (
+            (a_usb_device("4", serial="EC25", devnum=9), 0),
+            (a_usb_device("5", serial="EC25", devnum=10), 3),
+        )
+    )
+    node = Node()
+    node.look(rules, *one, *other)
+    node.allocate("ftdi_EC25")
+    assert node.look(rules, *one[:left], *other) == {"ftdi_EC25": "Healthy", "b_EC25": "Healthy"}
+
+
+def test_it_waits_if_one_of_several_units_has_left_where_a_pod_got_it() -> None:
+    kit = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", ID_SERIAL_SHORT = ["A5", "B6"] }')
+    node, other = Node(), a_usb_serial(4, serial="B6", port="5", devnum=9)
+    node.look(kit, STICK, other)
+    (held,) = node.memory.devices
+    node.allocate(held)
+    node.look(rule("serial"), STICK, other)
+    told = node.look(rule("serial"), other, MOVED)
+    assert told["serial_A5"] == f"a pod may still hold it as {held} of example.com/kit"
+
+
+def test_whoever_got_what_is_at_the_same_port_is_named_first() -> None:
+    before, after = (
+        "".join(rule(name, match=AT_PORT.format(port)) for name, port in zip(names, (1, 2), strict=True))
+        for names in (("ftdi", "b"), ("c", "d"))
+    )
+    node = Node()
+    for id_ in node.look(before, *TWINS[:2]):
+        node.allocate(id_)
+    node.memory = load(dump(node.memory, "before"), "after")
+    assert node.look(after, *TWINS[:2]) == {
+        "c_A5": "a pod may still hold it as ftdi_A5 of example.com/ftdi",
+        "d_A5": "a pod may still hold it as b_A5 of example.com/b",
+    }
+
+
+def test_what_cannot_be_read_where_a_pod_got_it_may_have_left() -> None:
+    rules = rule("a", match=AT_PORT.format(1)) + rule("b", match=AT_PORT.format(2))
+    node = Node()
+    node.look(rules, *TWINS[:2])
+    node.allocate("a_A5")
+    told = node.look(rules.replace('"a"', '"c"'), *TWINS[:2], unread=[TWINS[0].sys_path])
+    assert told["b_A5"] == "a pod may still hold it as a_A5 of example.com/a"
 
 
 BY_PORT = [rule(name, 'identity = "port"', match=AT_PORT.format(port)) for name, port in (("a", 2), ("b", 7))]

@@ -1,0 +1,182 @@
+"""Which ids have to wait, because a pod may hold a device node of theirs under another id.
+
+The rules of this file:
+
+* Edited rules give a device another id, another resource or other replicas, while a pod keeps what it got. An
+  exclusive device node is never given out again before that pod has gone.
+* A shared id does not wait for another shared one.
+* Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
+  to the next one.
+* A unit with a serial number is the same one at another port, unless what a pod got is still where it was,
+  or the ids tell such units apart: those of twins stand for the port, and so do those of a rule with
+  `identity = "port"`.
+* Usually nothing waits, and finding this out costs one look at each holding.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, repeat
+
+from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
+from genericdp.core.inventory.past import Ties
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of
+from genericdp.core.memory.held import Held, Holding
+from genericdp.core.memory.remembered import Remembered, Whereabouts
+from genericdp.core.memory.renewal import Renewal
+
+
+def with_waiting(
+    offers: Mapping[str, Offer],
+    held: Held,
+    devices: Mapping[str, Remembered],
+    ties: Ties,
+    renewal: Renewal,
+) -> tuple[Mapping[str, Offer], Mapping[str, Sequence[Spot]]]:
+    """The offers in which the ids that have to wait are Unhealthy, and where units of pods have moved to.
+
+    The latter is by the id that the pod holds, for units that have another id now.
+
+    devices  all that are remembered, by id
+    ties     the units of which there are twins
+    """
+    elsewhere = {
+        id_: holding
+        for id_, holding in held.items()
+        if not _is_as_given(id_, holding, offers.get(holding.resource), devices.get(holding.device))
+    }
+    if not elsewhere:
+        return offers, {}
+    held_devices = frozenset(holding.device for holding in held.values())
+    others = _Others(elsewhere, devices, held_devices, ties, renewal)
+    after = {name: _with(offer, dict(others.waiting(offer)), others.held) for name, offer in offers.items()}
+    return after, others.moved
+
+
+def ids_that_wait(before: Mapping[str, Offer], after: Mapping[str, Offer]) -> tuple[str, ...]:
+    """The ids that `with_waiting` made wait."""
+    if after is before:
+        return ()
+    return tuple(
+        sorted(
+            id_ for name, offer in after.items() for id_ in offer.refused.keys() - before[name].refused.keys()
+        )
+    )
+
+
+def _is_as_given(id_: str, holding: Holding, offer: Offer | None, known: Remembered | None) -> bool:
+    """Whether the rules still offer what the pod holds, and all of it, in the same way."""
+    return (
+        offer is not None
+        and known is not None
+        and known.absent_since is None
+        and not known.earlier
+        and id_ in offer.ids
+        and id_ not in offer.withheld
+        and holding.shared is _is_shared(offer)
+    )
+
+
+def _is_shared(offer: Offer) -> bool:
+    return not offer.resource.is_exclusive
+
+
+def _spots_of(device: Device, *, is_held: bool) -> Iterator[Spot]:
+    """Where a pod may have got a node of the device, under its number and from an earlier release as well.
+
+    A unit in a socket of USB 3 may have had the other speed then, unless a pod has it as it is.
+    """
+    yield from (*device.spots, *device.also, *device.before, *(() if is_held else device.across))
+    for node in device.nodes:
+        if not node.is_bare:
+            yield spot_of(node.number)
+
+
+class _Others:
+    """Devices that pods hold and that are no longer offered in the same way.
+
+    held   all devices that pods hold
+    moved  where units of theirs are that have another id at another port, as far as `waiting` has looked
+    """
+
+    def __init__(
+        self,
+        elsewhere: Held,
+        devices: Mapping[str, Remembered],
+        held: frozenset[str],
+        ties: Ties,
+        renewal: Renewal,
+    ) -> None:
+        self._holders: dict[str, dict[str, Holding]] = {}
+        for id_, holding in elsewhere.items():
+            self._holders.setdefault(holding.device, {})[id_] = holding
+        self._whereabouts = Whereabouts({id_: devices[id_] for id_ in self._holders if id_ in devices})
+        self._devices, self.held, self._ties, self._renewal = devices, held, ties, renewal
+        self.moved: dict[str, list[Spot]] = {}
+
+    def waiting(self, offer: Offer) -> Iterator[tuple[str, str]]:
+        """The ids of an offer that have to wait, each with the reason."""
+        shared = _is_shared(offer)
+        for device in offer.devices:
+            if self._devices[device.id].absent_since is not None:
+                continue
+            is_held = device.id in self.held
+            there = {id_ for spot in _spots_of(device, is_held=is_held) for id_ in self._whereabouts.at(spot)}
+            elsewhere = () if is_held else self._plugged_in_elsewhere(offer, device)
+            # Whoever got what is at this spot is named first.
+            others = {
+                id_: holding
+                for holder in (*sorted(there), *sorted(elsewhere))
+                for id_, holding in sorted(self._holders[holder].items())
+                if not (shared and holding.shared)
+            }
+            for id_ in ids_of(device.id, offer.resource.replicas) if others else ():
+                if other := next((name for name in others if name != id_), None):
+                    yield id_, _reason(offer, other, others[other])
+
+    def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[str]:
+        """The devices of the same unit that pods got, perhaps while it was at another port."""
+        for spot, model in zip(device.spots, chain(device.models, repeat("")), strict=False):
+            for id_ in self._whereabouts.at_other_ports(spot, model):
+                known, was = self._devices[id_], self._devices[id_].device
+                # Which of its twins it is says the port, whatever the rules call it now.
+                is_twin = was.unit in self._ties
+                # Both have ids of the same properties, whose values differ.
+                by_values = known.resource == offer.resource.name and was.basis == device.basis != "serial"
+                if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known)):
+                    self.moved.setdefault(id_, []).append(spot)
+                    yield id_
+
+    def _is_where_it_was(self, known: Remembered) -> bool:
+        """Whether device nodes that a pod got are still there: then what is elsewhere is another unit."""
+        mine = [*known.device.spots, *known.earlier]
+        ports = {spot.port for spot in mine if not is_of_number(spot)}
+        there = self._renewal.nodes.intersection(
+            spot._replace(serial="") for spot in (*known.device.also, *known.earlier) if is_of_node(spot)
+        )
+        is_unread = any(map(self._renewal.plugged.is_unread, mine))
+        return len(there) >= (1 if len(ports) == 1 else len(mine)) and not is_unread
+
+
+def _reason(offer: Offer, id_: str, holding: Holding) -> str:
+    of = "" if holding.resource == offer.resource.name else f" of {holding.resource}"
+    return f"a pod may still hold it as {id_}{of}"
+
+
+def _with(offer: Offer, waiting: Mapping[str, str], held_devices: frozenset[str]) -> Offer:
+    if not waiting:
+        return offer
+    devices: list[Device] = []
+    withheld = dict(offer.withheld)
+    for device in offer.devices:
+        reasons = {id_: waiting[id_] for id_ in ids_of(device.id, offer.resource.replicas) if id_ in waiting}
+        if reasons and device.id not in held_devices:
+            # No pod has it under this id, so its link need not lead anywhere.
+            devices.append(_unhealthy(device, next(iter(reasons.values()))))
+            continue
+        devices.append(device)
+        withheld.update({id_: _unhealthy(device, reason) for id_, reason in reasons.items()})
+    return replace(offer, devices=tuple(devices), withheld=withheld, refused={**offer.refused, **waiting})
+
+
+def _unhealthy(device: Device, reason: str) -> Device:
+    return replace(device, health=Health.UNHEALTHY, reason=reason)

@@ -1,0 +1,155 @@
+"""Which devices have to wait because they may be a pod's own device whose serial number could not be read.
+
+The rules of this file:
+
+* The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, it has
+  none. So a device may be the one that a pod holds if it has the same model and port, and exactly one of the
+  two has a serial number. It waits until the held one is found elsewhere.
+* None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again
+  anyway. Under an id that was known before, only the node that the pod holds waits.
+* The device descriptor is not evidence: a chip that could not read its configuration reports that it has no
+  serial number.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, repeat
+from typing import NamedTuple
+
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.held import Held
+from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.renewal import Renewal
+
+
+class _Had(NamedTuple):
+    """A node that a pod may have had: the id of its device, its spot, the model of its unit ("": unknown)."""
+
+    id_: str
+    spot: Spot
+    model: str
+
+
+class Unread:
+    """Finds devices that may be a pod's own device whose serial number could not be read."""
+
+    def __init__(
+        self, devices: Mapping[str, Remembered], held: Held, inventory: Inventory, renewal: Renewal
+    ) -> None:
+        """`devices` are all that are remembered, by id; `inventory` is that of what is plugged in."""
+        self._devices = devices
+        self._offers = inventory.offers
+        self._untold = inventory.untold
+        self._renewal = renewal
+        self._holdings = {holding.device: holding for holding in held.values()}
+        self._exclusive = {holding.device for holding in held.values() if not holding.shared}
+
+    def why_not(self, resource: str, device: Device) -> str:
+        """Why the device must not be offered; "" if it may. `resource` is the name of its resource."""
+        if not self._holdings or not any(device.models):
+            return ""
+        known, is_held = self._devices.get(device.id), device.id in self._holdings
+        if is_held and known is not None and _has_stayed(known, device):
+            return ""
+        is_new = known is None and not is_held
+        # What cannot be at a port any more may be listed until its event is heard.
+        had_at = self._had if is_new else self._lost
+        is_shared = not self._offers[resource].resource.is_exclusive
+        for spot, model, node in zip(device.spots, device.models, device.nodes, strict=False):
+            for had in had_at.get(spot.port, ()) if model else ():
+                if (
+                    had.id_ != device.id
+                    and bool(had.spot.serial) is not bool(spot.serial)
+                    and had.model in ("", model)
+                    and (is_new or had.spot.within == spot.within)
+                    # Its serial number says whose it is.
+                    and not (spot.serial and is_held)
+                    and (had.id_ in self._exclusive or not is_shared)
+                    and not self._was_there(had.id_, spot)
+                ):
+                    self._renewal.units.lacking[had.id_] = _what_to_do(spot, node.path)
+                    return _why_unread(spot, had.id_)
+        return ""
+
+    @cached_property
+    def _lost(self) -> Mapping[str, Sequence[_Had]]:
+        """Port -> the nodes that pods got there and that are not offered under the same id any more."""
+        return _by_port(each for id_ in self._holdings for each in self._lost_of(id_))
+
+    @cached_property
+    def _had(self) -> Mapping[str, Sequence[_Had]]:
+        """Port -> all nodes that pods got there."""
+        found = (each for id_ in self._holdings for each in self._present_of(id_))
+        return _by_port(chain(found, *self._lost.values()))
+
+    def _lost_of(self, id_: str) -> Iterator[_Had]:
+        known, now = self._devices.get(id_), self._now(id_)
+        if known is None or (now is known.device and not known.earlier):
+            return
+        if now is not None and self._is_the_one(now):
+            earlier = self._renewal.renewed(known.resource, now).earlier
+        else:
+            earlier = known.earlier
+            yield from _had_of(id_, known.device)
+        for spot in earlier:
+            yield _Had(id_, spot, "")
+
+    def _present_of(self, id_: str) -> Iterator[_Had]:
+        now = self._now(id_)
+        if now is not None and self._is_the_one(now):
+            yield from _had_of(id_, now)
+
+    def _was_there(self, id_: str, spot: Spot) -> bool:
+        """Whether the device last seen under a held id had this very spot.
+
+        Then no serial number is in question, and `with_waiting` compares the two.
+        """
+        known = self._devices.get(id_)
+        return known is not None and spot in known.device.spots
+
+    def _now(self, id_: str) -> Device | None:
+        """The device that currently has the id of a held device; None if there is none."""
+        offer = self._offers.get(self._holdings[id_].resource)
+        return None if offer is None else offer.called(id_)
+
+    def _is_the_one(self, now: Device) -> bool:
+        """Whether the device that currently has a held id is the one that the pod got."""
+        resource = self._holdings[now.id].resource
+        return now.id not in self._untold and not self._renewal.why_not(resource, now)
+
+
+def _had_of(id_: str, device: Device) -> Iterator[_Had]:
+    for spot, model in zip(device.spots, chain(device.models, repeat("")), strict=False):
+        yield _Had(id_, spot, model)
+
+
+def _by_port(found: Iterator[_Had]) -> Mapping[str, Sequence[_Had]]:
+    at: dict[str, list[_Had]] = {}
+    for each in found:
+        at.setdefault(each.spot.port, []).append(each)
+    return at
+
+
+def _has_stayed(known: Remembered, device: Device) -> bool:
+    """Whether the device is the very node that it was: nothing has come that may be another one."""
+    return known.absent_since is None and not {*known.device.also}.isdisjoint(device.also)
+
+
+def _why_unread(spot: Spot, id_: str) -> str:
+    if spot.serial:
+        return (
+            f"it may be {id_}, which a pod may still hold and whose serial number could not be read; "
+            "it is offered when that pod is deleted"
+        )
+    return (
+        f"its serial number could not be read, so it may be {id_}, which a pod may still hold; unplug it and "
+        "plug it in again, at another port if it has no serial number"
+    )
+
+
+def _what_to_do(spot: Spot, path: str) -> str:
+    if spot.serial:
+        return f"{path}, whose serial number can be read now: delete the pod that holds it"
+    return f"{path}, whose serial number could not be read: unplug it and plug it in again"

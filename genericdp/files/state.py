@@ -12,7 +12,7 @@ The rules of this file:
 * A file that this process has neither read nor written is never replaced: its file system may have been
   mounted after the start. It is kept aside: pods got their devices according to this process's memory.
 * While the file cannot be written, the memory is kept beside the links, which last until the next boot. It
-  counts as long as the file that it was to replace is in place.
+  counts as long as the file that it was to replace is in place, and says whether that was this process's.
 * Nothing is written where others can put a symlink.
 """
 
@@ -169,11 +169,17 @@ class StateFile:
 
     def _load_spare(self) -> Memory | None:
         """The memory beside the links, if it was to replace this very file in this boot."""
-        with suppress(OSError, UntrustedError, ValueError, RecursionError, saved.UnreadableMemoryError):
+        with suppress(
+            OSError, UntrustedError, TypeError, ValueError, RecursionError, saved.UnreadableMemoryError
+        ):
             kept = read_whole(self._spare)[0] if self._spare else b""
-            replaces, _, data = kept.partition(b"\n")
-            if json.loads(replaces) == _as_json(self._found()) and saved.boot_of(data) == self._boot:
-                return saved.load(data, self._boot)
+            note, _, data = kept.partition(b"\n")
+            replaces, was_own = json.loads(note)
+            if replaces == _as_json(self._found()) and saved.boot_of(data) == self._boot:
+                memory = saved.load(data, self._boot)
+                # The file was only read because it is in the place of the one that this memory was in.
+                self._file = self._file if was_own else None
+                return memory
         return None
 
     def _save_spare(self, data: bytes) -> bool:
@@ -181,8 +187,10 @@ class StateFile:
         # Without that directory, no pod has a link there.
         if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
             return False
+        found = self._found()
+        note = json.dumps([_as_json(found), found is None or found == self._file])
         try:
-            write_whole(self._spare, json.dumps(_as_json(self._found())).encode() + b"\n" + data)
+            write_whole(self._spare, note.encode() + b"\n" + data)
         except (OSError, UntrustedError):
             return False
         return True

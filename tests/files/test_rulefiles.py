@@ -331,6 +331,30 @@ def test_a_copy_that_is_not_used_does_not_stand_in_the_way_of_its_original(
         assert {problem.location.file for problem in files.problems} == {str(usr / "50-a-old.toml")}
 
 
+@pytest.mark.parametrize("name", ["10-b.toml", "90-b.toml"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_file_that_is_not_used_does_not_keep_another_one_from_being_edited(
+    name: str, directories: tuple[Path, Path], *, restarts: bool
+) -> None:
+    usr, etc = directories
+    other, owner = write(usr / name, a_rule("b")), write(usr / "50-a.toml", a_rule("a"))
+    files = load(usr)
+    last_good = files.resume(str(etc))
+    files.reload()
+    while last_good.save_next():
+        pass
+    write(other, a_rule("b") + a_rule("a"))
+    files.reload()
+    write(owner, a_rule("a", "/dev/zero") + a_rule("c"))
+    if restarts:
+        files = load(usr)
+        files.resume(str(etc))
+    files.reload()
+    assert {*names(files)} == {"a", "b", "c"}
+    assert [each.path for each in files.files if each.outdated] == [str(other)]
+    assert messages(files) == ["the resource 'example.com/a' is already defined"]
+
+
 def test_what_is_in_effect_again_after_a_mistake_comes_before_what_has_changed(
     directories: tuple[Path, Path],
 ) -> None:

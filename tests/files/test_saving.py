@@ -232,6 +232,29 @@ def test_nor_does_one_that_was_kept_before_the_state_directory_was_mounted(
     assert Saving(str(state), link_dir=str(link_dir)).load() == memory(1)
 
 
+async def test_a_memory_that_is_mounted_after_the_start_and_full_is_kept_aside_after_a_restart(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    state = tmp_path / "state"
+    saving = Saving(str(state), link_dir=str(link_dir))
+    saving.begin()
+    saving.save_within(0.0, memory(2))
+    state.rename(tmp_path / "hidden")
+    with a_file_system_at(state):
+        StateFile(str(state)).save(memory(1))
+        os.utime(state / "memory.json", (1_700_000_000, 1_700_000_000))
+        with a_full(state):
+            saving.save_within(0.0, memory(3))
+            saving.close()
+            again = Saving(str(state), link_dir=str(link_dir))
+            assert again.begin() == memory(3)
+        again.save()
+        again.close()
+        assert saved(state) == memory(3)
+        (state / "memory.json.20231114T221320Z").rename(state / "memory.json")
+        assert saved(state) == memory(1)
+
+
 def test_one_that_was_to_replace_a_file_that_is_damaged_counts(tmp_path: Path, link_dir: Path) -> None:
     state = tmp_path / "state"
     with a_file_system_at(state):
@@ -244,7 +267,9 @@ def test_one_that_was_to_replace_a_file_that_is_damaged_counts(tmp_path: Path, l
         assert Saving(str(state), link_dir=str(link_dir)).load() == memory(2)
 
 
-@pytest.mark.parametrize("text", [b"", b"null", b"null\n{}", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "text", [b"", b"null", b"null\n{}", b"[null]\n{}", b"[null, true]\n{}", b"\xff", b"[" * 100_000]
+)
 def test_what_cannot_be_read_there_does_not_count(tmp_path: Path, link_dir: Path, text: bytes) -> None:
     StateFile(str(tmp_path)).save(memory(1))
     (link_dir / ".memory").write_bytes(text)

@@ -80,16 +80,25 @@ def settled(files: Sequence[RulesText]) -> tuple[tuple[tuple[Resource, ...], tup
     """What is in effect of each file, and the problems of its text: resources that another file defines, too.
 
     A file with a problem is not used, and what was in effect before stays. What is in effect comes first, so
-    the problem is in a file that is new or has changed. Of these, files of which something was in effect come
-    before new ones; otherwise, file order decides.
+    the problem is in a file that is new or has changed. Of these, the file that has defined a resource until
+    now goes on with it; then files of which something was in effect come before new ones; otherwise, file
+    order decides.
     """
     kept = [file.resources for file in files]
     problems: list[tuple[Problem, ...]] = [()] * len(files)
     ranks = [0 if file.is_in_effect else 2 if file.before else 3 for file in files]
+    owners: dict[str, int] = {}
+    for _, index in sorted(zip(ranks, range(len(files)), strict=True)):
+        before = files[index].resources if ranks[index] == 0 else files[index].before
+        for name in (name for each in before for name in _names(each)):
+            owners.setdefault(name, index)
     while True:
-        taken: dict[str, Resource] = {}
+        order = [index for _, index in sorted(zip(ranks, range(len(files)), strict=True))]
+        named = [(name, index, each) for index in order for each in kept[index] for name in _names(each)]
+        # The names that files go on with are theirs, whatever comes first.
+        taken = {name: each for name, index, each in named if owners.get(name) == index}
         refused = []
-        for _, index in sorted(zip(ranks, range(len(files)), strict=True)):
+        for index in order:
             clashes = [(each, clash) for each in kept[index] if (clash := _clash(each, taken)) is not None]
             if clashes:
                 refused.append(index)
@@ -121,13 +130,13 @@ def _names(resource: Resource) -> tuple[str, ...]:
 
 def _clash(resource: Resource, taken: Mapping[str, Resource]) -> tuple[str, str] | None:
     """What another resource already uses: a message and a hint."""
-    if (earlier := taken.get(resource.name)) is not None:
+    if (earlier := taken.get(resource.name, resource)) is not resource:
         return (
             f"the resource '{resource.name}' is already defined",
             f"it is also defined at {earlier.location}; rename one of them or merge their matches",
         )
     for env in env_names(resource.name):
-        if (earlier := taken.get(env)) is not None:
+        if (earlier := taken.get(env, resource)) is not resource:
             return (
                 f"its environment variable {env} is also that of '{earlier.name}'",
                 f"the other resource is at {earlier.location}; rename one of them",

@@ -46,9 +46,13 @@ def in_effect(files: Sequence[RulesText]) -> list[str]:
         ([edited("a"), edited("b", "a b")], ["a", "b"]),
         ([edited("a", "a b"), edited("b")], ["a", "b"]),
         ([edited("b", "a"), edited("a", "b")], ["b", "a"]),
+        # The file that has defined a resource until now goes on with it, wherever it is in the order.
+        ([edited("a b", "a"), edited("b c", "b")], ["a!", "b c"]),
+        ([edited("b c", "b"), edited("a b", "a")], ["b c", "a!"]),
+        ([edited("x-y", "a"), edited("x_y c", "x_y")], ["a!", "x_y c"]),
         # What was in effect comes back, so another new text has a mistake, too.
-        ([edited("b", "a"), edited("b c", "b")], ["a!", "b!"]),
-        ([edited("b", "a"), edited("b c", "b"), edited("d")], ["a!", "b!", "d"]),
+        ([edited("b", "a"), edited("a b", "b")], ["a!", "b!"]),
+        ([edited("b", "a"), edited("a b", "b"), edited("d")], ["a!", "b!", "d"]),
         # An edited file goes on with what it defined, whatever a new one defines.
         ([edited("a"), edited("a c", "a b")], ["!", "a c"]),
         # Two that were in effect, if the domain of one of them has changed since.

@@ -178,8 +178,9 @@ class _Texts:
         """The CDI names of all rows, each once. The template of an annotation has several, with commas."""
 
         def column(name: str) -> list[str]:
-            # Also of the fields that need no cleaning elsewhere: {devname} may have slashes.
-            return list(map(for_cdi, self._column(name)))
+            # Nobody else cleans the kernel's names and our links. They may have slashes.
+            values = self._column(name)
+            return list(map(for_cdi, values)) if name in ("devname", "link") else values
 
         texts = dict.fromkeys(template.expand(len(self._nodes), column, for_cdi))
         return dict.fromkeys(cdi_name(name) for text in texts for name in text.split(","))

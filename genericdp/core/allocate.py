@@ -14,9 +14,9 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from genericdp.core.container_paths import ContainerPaths
-from genericdp.core.hostile import for_env_name, for_path, for_quote, for_value
+from genericdp.core.hostile import cdi_name, for_cdi, for_env_name, for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
-from genericdp.core.rules.name import env_names, kubevirt_env
+from genericdp.core.rules.name import CDI_ANNOTATION, env_names, kubevirt_env
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import Template
 
@@ -91,9 +91,12 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
         devices=specs,
         mounts=_mounts(resource, texts),
         envs=_envs(resource, texts, envs),
-        annotations={name: texts.joined(template) for name, template in resource.annotations},
+        annotations={
+            name: ",".join(texts.cdi_names(value)) if name.startswith(CDI_ANNOTATION) else texts.joined(value)
+            for name, value in resource.annotations
+        },
         cdi_devices=tuple(
-            dict.fromkeys(text for template in resource.cdi for text in texts.of(template, for_path))
+            dict.fromkeys(name for template in resource.cdi for name in texts.cdi_names(template))
         ),
     )
 
@@ -170,6 +173,17 @@ class _Texts:
     def joined(self, template: Template) -> str:
         """The texts of all rows; equal texts only once."""
         return ",".join(dict.fromkeys(self.of(template, for_value)))
+
+    def cdi_names(self, template: Template) -> Iterable[str]:
+        """The CDI names of all rows, each once. The template of an annotation has several, with commas."""
+
+        def column(name: str) -> list[str]:
+            # Nobody else cleans the kernel's names and our links. They may have slashes.
+            values = self._column(name)
+            return list(map(for_cdi, values)) if name in ("devname", "link") else values
+
+        texts = dict.fromkeys(template.expand(len(self._nodes), column, for_cdi))
+        return dict.fromkeys(cdi_name(name) for text in texts for name in text.split(","))
 
     def _column(self, name: str) -> list[str]:
         if name not in self._columns:

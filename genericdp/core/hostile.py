@@ -10,8 +10,12 @@ import re
 # No comma: it separates the container paths in the env that lists them.
 _NOT_IN_PATH = re.compile(r"[^A-Za-z0-9._+:@=-]")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._-]")
+_NOT_IN_CDI = re.compile(r"[^A-Za-z0-9._:-]")
 _NOT_IN_VALUE = re.compile(r"[^\x20-\x7e]")
 _NOT_IN_ID = re.compile(r"[^A-Za-z0-9.-]+")
+
+#: What may be within a CDI name, but not at its ends.
+_CDI_PUNCTUATION = "._:-"
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -42,6 +46,28 @@ def for_value(value: str) -> str:
 def for_env_name(value: str) -> str:
     """The name of an env, of limited length: letters, digits, `_`, `-` and `.`, as Kubernetes permits."""
     return _NOT_IN_NAME.sub("_", value[:VALUE_LIMIT])
+
+
+def for_cdi(value: str) -> str:
+    """A part of a CDI name, of limited length: nothing that ends such a name or one of its three parts."""
+    return _NOT_IN_CDI.sub("_", value[:PATH_LIMIT])
+
+
+def cdi_name(name: str) -> str:
+    """`vendor/class=device` as CDI permits it, if what devices chose in it went through `for_cdi`.
+
+    Each part loses the punctuation at its ends. One that is then empty, too short or begins with a digit is
+    made valid, since a runtime that cannot read the name says less than one that does not find it.
+    """
+    kind, _, device = name.partition("=")
+    vendor, _, class_ = kind.partition("/")
+    return f"{_cdi_part(vendor)}/{_cdi_part(class_)}={device.strip(_CDI_PUNCTUATION) or 'unknown'}"
+
+
+def _cdi_part(part: str) -> str:
+    # CDI permits no colon here, at least two characters, and a letter first.
+    part = part.strip(_CDI_PUNCTUATION).replace(":", "_")
+    return part if len(part) > 1 and part[0].isalpha() else f"x{part or 'x'}"
 
 
 def for_quote(value: str) -> str:

@@ -236,7 +236,7 @@ def test_no_name_of_a_device_leads_out_of_the_directory_that_the_rule_names(name
     match = { SUBSYSTEM = "tty" }
     container_path = "/dev/serial/{NAME}"
     mounts = [{ host_path = "/srv/{NAME}/cal", container_path = "/cal/{NAME}" }]
-    cdi = ["vendor.example/x={NAME}"]
+    cdi = ["vendor.example/class={NAME}"]
     """
     allocation = answer(rules, [tty])
     (spec,), (mount,), (cdi,) = allocation.devices, allocation.mounts, allocation.cdi_devices
@@ -244,7 +244,7 @@ def test_no_name_of_a_device_leads_out_of_the_directory_that_the_rule_names(name
         (spec.container_path, "/dev/serial"),
         (mount.container_path, "/cal"),
         (mount.host_path.removesuffix("/cal"), "/srv"),
-        (cdi.replace("=", "=/"), "vendor.example/x="),
+        (cdi.replace("=", "=/"), "vendor.example/class="),
     ):
         head, _, last = path.rpartition("/")
         assert head == directory
@@ -374,10 +374,55 @@ def test_a_mount_may_be_below_another_one() -> None:
 
 
 def test_equal_cdi_names_appear_only_once() -> None:
-    cdi = 'cdi = ["vendor.example/x={ID_SERIAL_SHORT}", "vendor.example/x=all"]'
+    cdi = 'cdi = ["vendor.example/class={ID_SERIAL_SHORT}", "vendor.example/class=all"]'
     assert answer(FTDI + cdi, [A, B]).cdi_devices == (
-        "vendor.example/x=A", "vendor.example/x=B", "vendor.example/x=all"
+        "vendor.example/class=A", "vendor.example/class=B", "vendor.example/class=all"
     )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cdi", "value", "name"),
+    [
+        ("v.e/class={NAME}", "FT232R (C)", "v.e/class=FT232R__C"),
+        ("v.e/class={NAME}", "a@b=c+d/e:f", "v.e/class=a_b_c_d_e:f"),
+        ("v.e/class={NAME}", "-x-", "v.e/class=x"),
+        ("v.e/class={NAME}-0", "-x-", "v.e/class=x--0"),
+        ("v.e/class=0-{NAME}", "-x-", "v.e/class=0--x"),
+        ("v.e/class={NAME}", "(?)", "v.e/class=unknown"),
+        ("v.e/class={NAME|}", "", "v.e/class=unknown"),
+        ("v.e/class={NAME|a+b}", "", "v.e/class=a_b"),
+        ("v.e/class={devname}", "", "v.e/class=bus_usb_001_004"),
+        ("{NAME}/{NAME}={NAME}", "a/b=c", "a_b_c/a_b_c=a_b_c"),
+        ("{NAME}/{NAME}={NAME}", "0403:", "x0403/x0403=0403"),
+        ("{NAME}/{NAME}={NAME}", "a:b", "a_b/a_b=a:b"),
+        ("{NAME}/{NAME}={NAME}", "a", "xa/xa=a"),
+        ("{NAME}/v-{NAME|}=0", "-", "xx/xv=0"),
+        ("{devname}/{devname}=0", "", "bus_usb_001_004/bus_usb_001_004=0"),
+    ],
+)
+def test_a_value_of_a_device_makes_a_cdi_name_that_runtimes_read(cdi: str, value: str, name: str) -> None:
+    node = a_usb_device(serial="A", devnum=4)
+    node = replace(node, properties={**node.properties, "NAME": value})
+    rules = '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "usb" }\n'
+    assert answer(f'{rules}cdi = "{cdi}"', [node]).cdi_devices == (name,)
+    annotations = f'annotations = {{ "cdi.k8s.io/x" = "{cdi},v.e/class=all" }}'
+    assert answer(rules + annotations, [node]).annotations == {"cdi.k8s.io/x": f"{name},v.e/class=all"}
+
+
+def test_no_device_names_another_cdi_device_in_an_annotation() -> None:
+    tty = a_usb_node(
+        a_usb_device(serial="A"), "tty", "ttyUSB0", properties={"NAME": "a,v.e/class=all", "MODEL": "m,n"}
+    )
+    rules = FTDI + 'annotations = { "cdi.k8s.io/x" = "v.e/class={NAME}", "example.com/model" = "{MODEL}" }'
+    assert answer(rules, [tty]).annotations == {
+        "cdi.k8s.io/x": "v.e/class=a_v.e_class_all",
+        "example.com/model": "m,n",
+    }
+
+
+def test_the_cdi_names_of_several_devices_are_joined_in_an_annotation() -> None:
+    rules = FTDI + 'annotations = { "cdi.k8s.io/x" = "v.e/class={ID_SERIAL_SHORT},v.e/class=all" }'
+    assert answer(rules, [A, B]).annotations == {"cdi.k8s.io/x": "v.e/class=A,v.e/class=all,v.e/class=B"}
 
 
 # What cannot be answered

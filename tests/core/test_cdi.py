@@ -101,14 +101,15 @@ def test_the_udev_rule_finds_each_device_and_its_nodes_in_a_line_of_its_own() ->
 def test_an_answer_names_the_device_and_keeps_what_cannot_change() -> None:
     rules = (
         FTDI
-        + 'annotations = { a = "b" }\ncdi = "v.example/c=x"\nmounts = [{host_path="/a",container_path="/b"}]'
+        + 'annotations = { a = "b" }\ncdi = "v.test/class=x"\n'
+        + 'mounts = [{host_path="/a",container_path="/b"}]'
     )
     assert answer(the_offer(rules, A), "ftdi_A") == Allocation(
         devices=(),
         mounts=(),
         envs={"GENERICDP_EXAMPLE_COM_FTDI_IDS": "ftdi_A"},
         annotations={"a": "b"},
-        cdi_devices=("example.com/ftdi=ftdi_A", "v.example/c=x"),
+        cdi_devices=("example.com/ftdi=ftdi_A", "v.test/class=x"),
     )
 
 

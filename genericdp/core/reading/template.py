@@ -7,7 +7,7 @@ from typing import TypeVar
 from genericdp.core.reading.kind import Kind, Schema, definition
 from genericdp.core.reading.scalars import in_capitals, text
 from genericdp.core.reading.source import At, Mistake
-from genericdp.core.rules.name import PROPERTY_NAME
+from genericdp.core.rules.name import CDI_ANNOTATION, PROPERTY_NAME, why_not_a_cdi_name
 from genericdp.core.rules.template import FIELDS, BadTemplateError, Field, Template, parse
 from genericdp.core.words import kind_of, listing, nearest
 
@@ -15,7 +15,6 @@ K = TypeVar("K")
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _ANNOTATION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_CDI = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*/[A-Za-z0-9][A-Za-z0-9_.-]*=[A-Za-z0-9_.:+-]+")
 
 #: The longest name of a file in the file systems of Linux, in bytes (NAME_MAX).
 _LONGEST_NAME = 255
@@ -111,8 +110,9 @@ def _cdi_name(at: At) -> Template:
     if not isinstance(at.value, str):
         raise Mistake(at, f"'{at.key}' must be a string, not {kind_of(at.value)}", _CDI_HINT)
     parsed = template(at)
-    if _CDI.fullmatch(_shape(parsed)) is None:
-        raise Mistake(at, f"'{parsed.text}' is not a CDI device name", _CDI_HINT)
+    hint = why_not_a_cdi_name(_shape(parsed))
+    if hint:
+        raise Mistake(at, f"'{parsed.text}' is not a CDI device name", hint)
     return parsed
 
 
@@ -120,9 +120,10 @@ CDI_NAME = Kind(_cdi_name, _TEMPLATE_SCHEMA)
 
 
 def _shape(parsed: Template) -> str:
-    """The template with a plain word in place of each field."""
+    """The template with a plain word in place of each field. CDI has no vendor of a single letter."""
     return "".join(
-        part if isinstance(part, str) else ("/dev/x" if part.name == "link" else "x") for part in parsed.parts
+        part if isinstance(part, str) else ("/dev/x" if part.name == "link" else "xx")
+        for part in parsed.parts
     )
 
 
@@ -161,7 +162,14 @@ def _annotation(at: At) -> tuple[str, Template]:
     if _ANNOTATION.fullmatch(at.key) is None:
         hint = 'for example "example.com/model"'
         raise Mistake(at, f"'{at.key}' is not a valid annotation name", hint, on_key=True)
-    return at.key, template(at)
+    parsed = template(at)
+    if at.key.startswith(CDI_ANNOTATION):
+        names = _shape(parsed)
+        hint = next(filter(None, map(why_not_a_cdi_name, names.split(","))), "")
+        if hint:
+            hint = "leave out the spaces" if " " in names else hint
+            raise Mistake(at, f"'{parsed.text}' is not a list of CDI device names", hint)
+    return at.key, parsed
 
 
 ANNOTATIONS = _table_of(_annotation, _ANNOTATION.pattern)

@@ -1,8 +1,8 @@
-"""The names in rules: resources, their domains and envs, udev properties.
+"""The names in rules: resources, their domains and envs, udev properties, CDI devices.
 
 The rules of this file:
 
-* A name that the kubelet would refuse is refused here, with the reason.
+* A name that the kubelet or the CDI library would refuse is refused here, with the reason.
 """
 
 import re
@@ -17,6 +17,12 @@ DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
 
 #: The vendor and the class of a CDI kind. The CDI library crashes on one of a single letter.
 _CDI_PART = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]")
+
+#: The name of a CDI device within its kind.
+_CDI_DEVICE = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?")
+
+#: How the keys of annotations begin that name CDI devices for the runtime, separated by commas.
+CDI_ANNOTATION = "cdi.k8s.io/"
 
 #: How the class of a resource begins whose own name cannot be a CDI kind.
 _RENAMED = "x-"
@@ -53,6 +59,26 @@ def cdi_kind(resource: str) -> str:
         return resource
     # A domain has no "_".
     return f"genericdp.io/{_RENAMED}{domain}_{short}"
+
+
+def why_not_a_cdi_name(name: str) -> str:
+    """What to write instead of a name that is no `vendor/class=device`; "" when it is one.
+
+    The rules are ParseQualifiedName of CDI 1.1 (`pkg/parser`).
+    """
+    kind, _, device = name.partition("=")
+    vendor, _, class_ = kind.partition("/")
+    if not (vendor and class_ and device):
+        return 'write "vendor.example/class=name"'
+    for what, part in (("vendor", vendor), ("class", class_)):
+        if _CDI_PART.fullmatch(part) is None:
+            return (
+                f"the {what} has two or more letters, digits, '_', '-' and '.', "
+                "with a letter first and a letter or digit last"
+            )
+    if _CDI_DEVICE.fullmatch(device) is None:
+        return "behind '=' are letters, digits, '_', '-', '.' and ':', with a letter or digit at both ends"
+    return ""
 
 
 def why_not_a_resource_name(name: str) -> str:

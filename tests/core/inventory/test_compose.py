@@ -394,7 +394,7 @@ def test_the_properties_that_templates_name_are_kept() -> None:
         'annotations = { "example.com/a" = "{NOT_THERE}" }',
         'mounts = [{ host_path = "/srv/{NOT_THERE}", container_path = "/srv" }]',
         'mounts = [{ host_path = "/srv", container_path = "/srv/{NOT_THERE}" }]',
-        'cdi = ["example.com/a={NOT_THERE}"]',
+        'cdi = ["example.com/unit={NOT_THERE}"]',
         'container_path = "/dev/{NOT_THERE}"',
         'container_path = ["/dev/x", "/dev/{NOT_THERE|default}-{NOT_THERE}"]',
     ],

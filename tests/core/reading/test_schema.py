@@ -35,6 +35,8 @@ ONLY_CHECK_SEES = {
     "bad-regex",
     "bound-is-infinite",
     "bounds-exchanged",
+    "cdi-name-in-an-annotation",
+    "cdi-name-of-bad-parts",
     "container-path-below-another-one",
     "container-path-goes-up",
     "container-path-is-a-directory",

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.hostile import for_id, for_path, for_terminal, for_value
+from genericdp.core.hostile import cdi_name, for_cdi, for_id, for_path, for_terminal, for_value
+from genericdp.core.rules.name import why_not_a_cdi_name
 from genericdp.core.rules.template import BadTemplateError, Field, MissingPropertyError, Template, parse
 
 
@@ -79,6 +80,13 @@ def test_what_reaches_a_path_an_id_a_value_or_a_terminal_is_harmless(text: str) 
     assert all(char.isascii() and (char.isalnum() or char in ".-") for char in for_id(text))
     assert for_value(text).isprintable()
     assert for_terminal(text).isprintable()
+
+
+@given(st.text(), st.text(), st.text())
+def test_every_value_makes_a_cdi_name_that_is_valid(one: str, two: str, three: str) -> None:
+    name = cdi_name(f"{for_cdi(one)}/{for_cdi(two)}={for_cdi(three)}")
+    assert why_not_a_cdi_name(name) == ""
+    assert cdi_name(name) == name
 
 
 def test_devname_and_link_keep_their_slashes() -> None:

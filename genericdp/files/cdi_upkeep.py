@@ -6,7 +6,8 @@ The rules of this file:
 * While the files cannot be written, the devices of resources that are answered by CDI are Unhealthy: a
   container with them would not start.
 * The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
-* While another genericdp serves the kubelet, the files are that one's: this one has none.
+* While another genericdp serves the kubelet, the files are that one's: this one has none. What an earlier
+  process left goes, too: a runtime may read this directory and that of the other one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -55,6 +56,8 @@ class CdiUpkeep:
         self._rival = rival
         self._watch: DirectoryWatch | None = None
         self._failed = False
+        # Whether none is left of an earlier process, as long as another genericdp serves the kubelet.
+        self._is_withdrawn = False
 
     def answers(self, resource: Resource) -> bool:
         """Whether Allocate answers for this resource by CDI."""
@@ -63,9 +66,9 @@ class CdiUpkeep:
     def apply(self, inventory: Inventory, answered: Answered) -> Inventory:
         """Write what changed. Returns the inventory without the devices that no container could get."""
         if self._rival():
-            self._withdraw()
-            self._on_tried(None)
+            self._give_up()
             return inventory
+        self._is_withdrawn = False
         offers = inventory.offers.values()
         wanted = self._texts.of(offers, answered, self.answers)
         if wanted and self._watch is None:
@@ -114,15 +117,23 @@ class CdiUpkeep:
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
-            self._withdraw()
+            self._failed = False
+            self._retry.succeeded()
+            try:
+                self._specs.withdraw()
+            except GenericdpError as error:
+                _log.warning(str(error), hint=error.hint)
 
-    def _withdraw(self) -> None:
-        self._failed = False
-        self._retry.succeeded()
-        try:
-            self._specs.withdraw()
-        except GenericdpError as error:
-            _log.warning(str(error), hint=error.hint)
+    def _give_up(self) -> None:
+        """Leave no file to the runtime while another genericdp serves the kubelet."""
+        self._failed, failure = False, None
+        if not self._is_withdrawn:
+            try:
+                self._is_withdrawn = self._specs.withdraw()
+            except GenericdpError as error:
+                failure = error
+        self._retry.tried(self._is_withdrawn)
+        self._on_tried(failure)
 
     def _stands(self, name: str, wanted: Mapping[str, str]) -> bool:
         """Whether the spec file of this name was written before the failure, and as it should be."""
@@ -138,6 +149,9 @@ class CdiUpkeep:
             self._retry.failed()
 
     def _restore(self) -> None:
+        if self._rival():
+            self._give_up()
+            return
         if self._specs.keeps_lock() and not self._specs.intact():
             _log.warning("the CDI spec files were changed, restoring them", directory=self._settings.cdi_dir)
         self._again()

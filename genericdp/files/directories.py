@@ -74,17 +74,14 @@ def leave_cdi_dir(settings: Settings, before: str) -> None:
     if before != settings.cdi_dir:
         from genericdp.files.cdi_specs import CdiSpecs  # noqa: PLC0415  (`check` runs without logging)
 
-        specs = CdiSpecs(before)
         try:
-            specs.apply({})
+            CdiSpecs(before).withdraw()
         except GenericdpError as error:
             raise GenericdpError(
                 f"the CDI spec files stay in '{before}', which was 'cdi_dir': {error}",
                 hint=f"remove {before}/genericdp_*.json: container runtimes may read them, and they may lead "
                 "to other devices by now",
             ) from error
-        finally:
-            specs.withdraw()
     _name(settings.state_dir, CDI_DIR, settings.cdi_dir)
 
 

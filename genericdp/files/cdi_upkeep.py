@@ -5,6 +5,8 @@ The rules of this file:
 * What cannot be written is tried again, and a file that somebody else changed is restored.
 * While the files cannot be written, the devices of resources that are answered by CDI are Unhealthy: a
   container with them would not start.
+* None is written before the directory is noted: after an edit of `cdi_dir`, only the note leads to what a
+  killed daemon left.
 * The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
 * While another genericdp serves the kubelet, the files are that one's: this one has none. What an earlier
   process left goes, too: a runtime may read this directory and that of the other one.
@@ -54,6 +56,7 @@ class CdiUpkeep:
         self._retry = Retry(self._restore, longest_s=AGAIN_S)
         self._on_tried = on_tried
         self._rival = rival
+        self._note: Callable[[], None] = lambda: None
         self._watch: DirectoryWatch | None = None
         self._failed = False
         # Whether none is left of an earlier process, as long as another genericdp serves the kubelet.
@@ -74,7 +77,7 @@ class CdiUpkeep:
         if wanted and self._watch is None:
             self._watch = DirectoryWatch(self._settings.cdi_dir, self._hear)
         try:
-            self._specs.apply(wanted)
+            self._write(wanted)
         except GenericdpError as error:
             self._failed = True
             self._retry.failed()
@@ -109,8 +112,12 @@ class CdiUpkeep:
             self._again()
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
-        """Keep the files up within the block, and remove them at its end."""
+    def serving(self, note: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Keep the files up within the block, and remove them at its end.
+
+        note  called before files are written, to note the directory; raises GenericdpError if it cannot be
+        """
+        self._note = note
         try:
             yield
         finally:
@@ -123,6 +130,16 @@ class CdiUpkeep:
                 self._specs.withdraw()
             except GenericdpError as error:
                 _log.warning(str(error), hint=error.hint)
+
+    def _write(self, wanted: Mapping[str, str]) -> None:
+        if wanted:
+            try:
+                self._note()
+            except GenericdpError:
+                # An earlier process may have left files there.
+                self._specs.apply({})
+                raise
+        self._specs.apply(wanted)
 
     def _give_up(self) -> None:
         """Leave no file to the runtime while another genericdp serves the kubelet."""

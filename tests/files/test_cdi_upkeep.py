@@ -176,3 +176,22 @@ async def test_what_a_rival_cannot_remove_is_said_and_tried_again(tmp_path: Path
         await until(lambda: not left.exists())
     why = f"cannot use the CDI directory '{tmp_path}': Is a directory"
     assert [str(error or "") for error in daemon.tried] == [why, ""]
+
+
+async def test_no_file_is_written_or_left_before_the_directory_is_noted(tmp_path: Path) -> None:
+    time, daemon, left = LoopTime(), Daemon(tmp_path), tmp_path / FILE
+    left.touch()
+    full = True
+
+    def note() -> None:
+        if full:
+            raise GenericdpError("no room for a note")
+
+    with daemon.cdi.serving(note):
+        assert daemon.step(A, a_fuse()) == {"ftdi_A": "no room for a note", "fuse_fuse": ""}
+        assert list(tmp_path.iterdir()) == []
+        full = False
+        time.advance(1.0)
+        await until(lambda: daemon.steps == 2)
+        assert '"ftdi_A"' in left.read_text()
+    assert [str(error or "") for error in daemon.tried] == ["no room for a note", ""]

@@ -163,7 +163,7 @@ class Daemon:
             stack.callback(self._devices.listen(self._hear, self.settings.rescan_s))
             stack.enter_context(self._reloading.watching())
             stack.enter_context(self._links.watching())
-            stack.enter_context(self.cdi.serving())
+            stack.enter_context(self.cdi.serving(self._directories.note_cdi_dir))
             async with self.plugins.running(), self._comeback.running(), asyncio.TaskGroup() as group:
                 # They were read before they were watched: this daemon may have stood by for days since.
                 self._reloading.read()

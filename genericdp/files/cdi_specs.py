@@ -55,19 +55,21 @@ class CdiSpecs:
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self.waits = False
+        self._is_left_alone = False
         self._written: dict[str, tuple[str, os.stat_result]] = {}
         self._is_cleared = False
         self._kept = KeptDirectory(directory)
         self._lock = DirectoryLock(directory, name=LOCK)
 
-    def withdraw(self) -> None:
-        """Remove what was written, and let another genericdp write. The next `apply` begins anew.
+    def withdraw(self) -> bool:
+        """Remove all files, and let another genericdp write. The next `apply` begins anew.
 
-        Raises GenericdpError if a file cannot be removed.
+        Returns False if another genericdp has files there, which stay. Raises GenericdpError if a file cannot
+        be removed.
         """
         try:
-            if self._written:
-                self.apply({})
+            self.apply({})
+            return not self._is_left_alone
         finally:
             self._written, self._is_cleared, self.waits = {}, False, False
             self._lock.close()
@@ -78,7 +80,7 @@ class CdiSpecs:
 
         Raises GenericdpError if one cannot be written or removed, or if another genericdp has files there.
         """
-        has_lock = self._lock.is_held()
+        self._is_left_alone, has_lock = False, self._lock.is_held()
         if self._is_cleared and has_lock is bool(wanted) and self.intact() and self._texts() == dict(wanted):
             return
         if not wanted and not os.path.isdir(self.directory):
@@ -90,6 +92,7 @@ class CdiSpecs:
             self._is_cleared = True
             return
         is_free = self._takes_lock()
+        self._is_left_alone = not is_free
         self.waits = bool(wanted) and not is_free
         if not is_free:
             # The files belong to the other one, which keeps them up to date.

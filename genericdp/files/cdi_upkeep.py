@@ -5,8 +5,11 @@ The rules of this file:
 * What cannot be written is tried again, and a file that somebody else changed is restored.
 * While the files cannot be written, the devices of resources that are answered by CDI are Unhealthy: a
   container with them would not start.
+* None is written before the directory is noted: after an edit of `cdi_dir`, only the note leads to what a
+  killed daemon left.
 * The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
-* While another genericdp serves the kubelet, the files are that one's: this one has none.
+* While another genericdp serves the kubelet, the files are that one's: this one has none. What an earlier
+  process left goes, too: a runtime may read this directory and that of the other one.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -53,8 +56,11 @@ class CdiUpkeep:
         self._retry = Retry(self._restore, longest_s=AGAIN_S)
         self._on_tried = on_tried
         self._rival = rival
+        self._note: Callable[[], None] = lambda: None
         self._watch: DirectoryWatch | None = None
         self._failed = False
+        # Whether none is left of an earlier process, as long as another genericdp serves the kubelet.
+        self._is_withdrawn = False
 
     def answers(self, resource: Resource) -> bool:
         """Whether Allocate answers for this resource by CDI."""
@@ -63,15 +69,15 @@ class CdiUpkeep:
     def apply(self, inventory: Inventory, answered: Answered) -> Inventory:
         """Write what changed. Returns the inventory without the devices that no container could get."""
         if self._rival():
-            self._withdraw()
-            self._on_tried(None)
+            self._give_up()
             return inventory
+        self._is_withdrawn = False
         offers = inventory.offers.values()
         wanted = self._texts.of(offers, answered, self.answers)
         if wanted and self._watch is None:
             self._watch = DirectoryWatch(self._settings.cdi_dir, self._hear)
         try:
-            self._specs.apply(wanted)
+            self._write(wanted)
         except GenericdpError as error:
             self._failed = True
             self._retry.failed()
@@ -106,23 +112,45 @@ class CdiUpkeep:
             self._again()
 
     @contextmanager
-    def serving(self) -> Iterator[None]:
-        """Keep the files up within the block, and remove them at its end."""
+    def serving(self, note: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Keep the files up within the block, and remove them at its end.
+
+        note  called before files are written, to note the directory; raises GenericdpError if it cannot be
+        """
+        self._note = note
         try:
             yield
         finally:
             if self._watch is not None:
                 self._watch.close()
                 self._watch = None
-            self._withdraw()
+            self._failed = False
+            self._retry.succeeded()
+            try:
+                self._specs.withdraw()
+            except GenericdpError as error:
+                _log.warning(str(error), hint=error.hint)
 
-    def _withdraw(self) -> None:
-        self._failed = False
-        self._retry.succeeded()
-        try:
-            self._specs.withdraw()
-        except GenericdpError as error:
-            _log.warning(str(error), hint=error.hint)
+    def _write(self, wanted: Mapping[str, str]) -> None:
+        if wanted:
+            try:
+                self._note()
+            except GenericdpError:
+                # An earlier process may have left files there.
+                self._specs.apply({})
+                raise
+        self._specs.apply(wanted)
+
+    def _give_up(self) -> None:
+        """Leave no file to the runtime while another genericdp serves the kubelet."""
+        self._failed, failure = False, None
+        if not self._is_withdrawn:
+            try:
+                self._is_withdrawn = self._specs.withdraw()
+            except GenericdpError as error:
+                failure = error
+        self._retry.tried(self._is_withdrawn)
+        self._on_tried(failure)
 
     def _stands(self, name: str, wanted: Mapping[str, str]) -> bool:
         """Whether the spec file of this name was written before the failure, and as it should be."""
@@ -138,6 +166,9 @@ class CdiUpkeep:
             self._retry.failed()
 
     def _restore(self) -> None:
+        if self._rival():
+            self._give_up()
+            return
         if self._specs.keeps_lock() and not self._specs.intact():
             _log.warning("the CDI spec files were changed, restoring them", directory=self._settings.cdi_dir)
         self._again()

@@ -10,12 +10,15 @@ The rules of this file:
   directory as well.
 * A state directory without a memory is not the one of before: the operator has moved it with its files.
 * A file that cannot be read may name another directory. That is an error, not the end of it.
-* The state directory also names the directory of the CDI spec files. Runtimes read several, and a killed
-  daemon leaves its files. An edit takes effect at once, and no file stays where nobody keeps it up to date.
+* An edit of `cdi_dir` takes effect at once, and no CDI spec file stays where nobody keeps it up to date.
+  Runtimes read several directories, and a killed daemon leaves its files. So the directories in which files
+  may be are noted before the first one is written there, and until they are cleared.
+* Both directories have this note: the disk of one may be full. What either says counts.
 """
 
 import errno
 import os
+from collections.abc import Collection
 from dataclasses import replace
 
 from genericdp.core.rules.settings import Settings
@@ -29,8 +32,9 @@ STATE_DIR = ".state_dir"
 #: The file in the state directory that names the link directory.
 LINK_DIR = "link_dir"
 
-#: The file in the state directory that names the directory of the CDI spec files.
+#: The files in the state and in the link directory that name the directories of the CDI spec files.
 CDI_DIR = "cdi_dir"
+CDI_DIR_BESIDE_LINKS = ".cdi_dir"
 
 #: The file in the directory of the service manager that names the state directory.
 PROVIDED = "state_dir"
@@ -46,11 +50,7 @@ def before_edit(settings: Settings) -> Settings:
     before = _named(_provided(), PROVIDED) or _named(settings.link_dir, STATE_DIR)
     if before and StateFile(before).may_exist():
         settings = replace(settings, state_dir=before)
-    return replace(
-        settings,
-        link_dir=_named(settings.state_dir, LINK_DIR) or settings.link_dir,
-        cdi_dir=_named(settings.state_dir, CDI_DIR) or settings.cdi_dir,
-    )
+    return replace(settings, link_dir=_named(settings.state_dir, LINK_DIR) or settings.link_dir)
 
 
 def memory_names_holders(state_dir: str) -> bool:
@@ -69,23 +69,47 @@ def name_each_other(settings: Settings) -> None:
         _name(_provided(), PROVIDED, settings.state_dir)
 
 
-def leave_cdi_dir(settings: Settings, before: str) -> None:
-    """Remove the CDI spec files from the previous directory, and note the new one. Raises GenericdpError."""
-    if before != settings.cdi_dir:
-        from genericdp.files.cdi_specs import CdiSpecs  # noqa: PLC0415  (`check` runs without logging)
+def noted_cdi_dirs(settings: Settings) -> frozenset[str]:
+    """The directories in which CDI spec files may be. Raises GenericdpError if that cannot be read."""
+    return _noted_in(settings) | _noted_in(before_edit(settings))
 
-        specs = CdiSpecs(before)
+
+def note_cdi_dirs(settings: Settings, directories: Collection[str]) -> GenericdpError | None:
+    """Note in which directories CDI spec files may be. Returns why one of the notes cannot be written.
+
+    Raises GenericdpError if neither says so.
+    """
+    failures = []
+    for directory, file in _cdi_notes(settings):
         try:
-            specs.apply({})
+            _write(directory, file, sorted(directories))
         except GenericdpError as error:
-            raise GenericdpError(
-                f"the CDI spec files stay in '{before}', which was 'cdi_dir': {error}",
-                hint=f"remove {before}/genericdp_*.json: container runtimes may read them, and they may lead "
-                "to other devices by now",
-            ) from error
-        finally:
-            specs.withdraw()
-    _name(settings.state_dir, CDI_DIR, settings.cdi_dir)
+            failures.append(error)
+    if failures and not _noted_in(settings).issuperset(directories):
+        raise failures[0]
+    return failures[0] if failures else None
+
+
+def clear_cdi_dir(directory: str) -> None:
+    """Remove the CDI spec files from a directory that was `cdi_dir`. Raises GenericdpError."""
+    from genericdp.files.cdi_specs import CdiSpecs  # noqa: PLC0415  (`check` runs without logging)
+
+    try:
+        CdiSpecs(directory).withdraw()
+    except GenericdpError as error:
+        raise GenericdpError(
+            f"the CDI spec files stay in '{directory}', which was 'cdi_dir': {error}",
+            hint=f"remove {directory}/genericdp_*.json: container runtimes may read them, and they may lead "
+            "to other devices by now",
+        ) from error
+
+
+def _cdi_notes(settings: Settings) -> tuple[tuple[str, str], ...]:
+    return (settings.state_dir, CDI_DIR), (settings.link_dir, CDI_DIR_BESIDE_LINKS)
+
+
+def _noted_in(settings: Settings) -> frozenset[str]:
+    return frozenset(path for note in _cdi_notes(settings) for path in _paths_in(*note))
 
 
 def _provided() -> str:
@@ -95,26 +119,36 @@ def _provided() -> str:
 
 def _named(directory: str, file: str) -> str:
     """The directory that a file names; "" if there is none."""
+    paths = _paths_in(directory, file)
+    return paths[0] if len(paths) == 1 else ""
+
+
+def _paths_in(directory: str, file: str) -> list[str]:
+    """The directories that a file names, one in each line."""
     if not directory:
-        return ""
+        return []
     at = os.path.join(directory, file)
     try:
         data, _ = read_whole(at)
-        path = data.decode().strip()
+        lines = data.decode().removesuffix("\n").split("\n")
     except (UntrustedError, ValueError):
-        return ""
+        return []
     except OSError as error:
         if error.errno in _ABSENT:
-            return ""
+            return []
         raise GenericdpError(f"cannot read '{at}': {error.strerror}", hint=what_is_short(error)) from error
-    return path if path.startswith("/") and path.isprintable() else ""
+    return lines if all(line.startswith("/") and line.isprintable() for line in lines) else []
 
 
 def _name(directory: str, file: str, path: str) -> None:
+    _write(directory, file, [path])
+
+
+def _write(directory: str, file: str, paths: list[str]) -> None:
     at = os.path.join(directory, file)
     try:
-        if _named(directory, file) != path:
-            write_whole(at, f"{path}\n".encode())
+        if _paths_in(directory, file) != paths:
+            write_whole(at, "".join(f"{path}\n" for path in paths).encode())
     except UntrustedError as error:
         raise GenericdpError(f"cannot write '{at}': {error}", hint=error.hint) from error
     except OSError as error:

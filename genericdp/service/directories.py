@@ -7,16 +7,24 @@ The rules of this file:
 * A memory that names no holder proves nothing: its disk may have been full. The kubelet's checkpoint has what
   the kubelet answers again for a pod. Other directories take effect only if neither of them names a holder.
 * While the daemon serves, the kubelet has to say so, too.
+* No CDI spec file is written into a directory that is not noted: after a kill and another edit, nobody would
+  remove it.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from genericdp import log
 from genericdp.core.memory.held import Answer, Held
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.directories import before_edit, leave_cdi_dir, memory_names_holders, name_each_other
+from genericdp.files.directories import (
+    before_edit,
+    clear_cdi_dir,
+    memory_names_holders,
+    name_each_other,
+    note_cdi_dirs,
+    noted_cdi_dirs,
+)
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.retry import Retry
@@ -39,7 +47,9 @@ class Directories:
         self._on_free = on_free
         self._naming = Retry(self._name)
         self._unnamed = False
-        self._cdi_dir_before = configured.cdi_dir
+        # In which directories there may be CDI spec files, and whether a note says so.
+        self._cdi_dirs = {configured.cdi_dir}
+        self._are_noted = False
         # Whether the kubelet's checkpoint may name one of our links or CDI devices.
         self._are_saved = True
 
@@ -53,7 +63,7 @@ class Directories:
                 "genericdp has served with other directories while this one stood by",
                 hint="start it again",
             )
-        self._cdi_dir_before = before_edit(self._configured).cdi_dir
+        self._cdi_dirs |= noted_cdi_dirs(self._configured)
         for key in ("link_dir", "state_dir"):
             if (mine := getattr(self.served, key)) != getattr(self._configured, key):
                 _log.warning(
@@ -81,23 +91,56 @@ class Directories:
         if self._unnamed:
             self._name()
 
+    def note_cdi_dir(self) -> None:
+        """Make sure that `cdi_dir` is noted before a file is written there. Raises GenericdpError."""
+        if not self._are_noted:
+            try:
+                note_cdi_dirs(self.served, self._cdi_dirs)
+            except GenericdpError as error:
+                message = f"cannot use the CDI directory '{self.served.cdi_dir}' before it is noted: {error}"
+                raise GenericdpError(message, hint=error.hint) from error
+            self._are_noted = True
+
     def close(self) -> None:
         """Try nothing again."""
         self._naming.succeeded()
 
     def _name(self) -> None:
+        failure: GenericdpError | None = None
+        try:
+            # Before another link directory is named: the note in the one before would be lost.
+            self._settle_cdi_dirs()
+        except GenericdpError as error:
+            failure = error
+            if not self._are_noted:
+                self._see_failed(str(error), error.hint)
+                return
         try:
             name_each_other(self.served)
         except GenericdpError as error:
             self._see_failed(f"{error}; until then, an edit of 'link_dir' or 'state_dir' is not noticed", "")
             return
-        try:
-            leave_cdi_dir(self.served, self._cdi_dir_before)
-        except GenericdpError as error:
-            self._see_failed(str(error), error.hint)
+        if failure is not None:
+            self._see_failed(str(failure), failure.hint)
             return
         self._unnamed = False
         self._naming.succeeded()
+
+    def _settle_cdi_dirs(self) -> None:
+        """Note the directory of the CDI spec files, and clear those of before. Raises GenericdpError."""
+        self.note_cdi_dir()
+        failures = []
+        for each in sorted(self._cdi_dirs - {self.served.cdi_dir}):
+            try:
+                clear_cdi_dir(each)
+            except GenericdpError as error:
+                failures.append(error)
+            else:
+                self._cdi_dirs.discard(each)
+        if (failure := note_cdi_dirs(self.served, self._cdi_dirs)) is not None:
+            failures.append(failure)
+        if failures:
+            raise failures[0]
 
     def _see_failed(self, why: str, hint: str) -> None:
         if not self._unnamed:
@@ -108,7 +151,7 @@ class Directories:
 
 def in_force(configured: Settings) -> Settings:
     """The settings with the directories of before while pods may hold devices. Raises GenericdpError."""
-    before = replace(before_edit(configured), cdi_dir=configured.cdi_dir)
+    before = before_edit(configured)
     if memory_names_holders(before.state_dir) or checkpoint.names_holders(before):
         return before
     return configured

@@ -118,6 +118,26 @@ async def test_who_loses_the_kubelet_to_another_one_gives_up_its_spec_files(shor
                 assert has_files is not one.plugins.kubelet.rival
 
 
+async def test_who_was_killed_and_is_a_rival_after_its_start_leaves_no_spec_files(short_dir: Path) -> None:
+    """Runtimes read several directories: a file that nobody keeps right leads to another pod's device."""
+    async with AsyncExitStack() as stack:
+        scene = await stack.enter_async_context(a_scene(short_dir, FIRST, rules=BY_CDI))
+        await scene.until_allocatable(1)
+        second = await a_rival(stack, scene, short_dir, BY_CDI, f"{short_dir}/etc-cdi")
+        left = {path: path.read_text() for path in Path(scene.settings.cdi_dir).glob("*.json")}
+        assert left
+        await scene.service.stop()
+        for path, text in left.items():
+            path.write_text(text)
+        kubelet = second.daemon.plugins.kubelet
+        await until(lambda: kubelet.incarnation is not None and not kubelet.rival)
+        await scene.service.start()
+        await until(lambda: scene.daemon.plugins.kubelet.rival)
+        await scene.service.wait_until(lambda: scene.service.steps)
+        await until(lambda: not list(Path(scene.settings.cdi_dir).iterdir()))
+        assert named_in(f"{short_dir}/etc-cdi").keys() == {"ftdi_A"}
+
+
 async def test_two_kubelets_need_two_cdi_directories(short_dir: Path) -> None:
     """The devices of the second one are Unhealthy until it gets a directory of its own."""
     shared = f"{short_dir}/cdi"

@@ -10,7 +10,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.rules.settings import AnswerBy, Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.cdi_specs import LOCK
+from genericdp.files.cdi_specs import LOCK, CdiSpecs
 from genericdp.files.cdi_upkeep import CdiUpkeep
 from tests.scenes.builders import a_fuse, a_kfd, a_usb_serial
 from tests.scenes.inventories import devices_of, inventory_of
@@ -40,8 +40,9 @@ class Daemon:
         self.tried: list[GenericdpError | None] = []
         self.inventory = self.after = Inventory()
         self.steps = 0
+        self.rival = False
         settings = Settings(cdi_dir=str(directory), answer=AnswerBy.CDI)
-        self.cdi = CdiUpkeep(settings, self._again, self.tried.append)
+        self.cdi = CdiUpkeep(settings, self._again, self.tried.append, lambda: self.rival)
 
     def step(self, *devices: UdevDevice) -> Mapping[str, str]:
         """Id -> why the device is Unhealthy, or ""."""
@@ -121,3 +122,76 @@ async def test_the_files_go_when_genericdp_stops_serving(tmp_path: Path) -> None
         daemon.step(A)
         assert {path.name for path in tmp_path.iterdir()} == {FILE, LOCK}
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_rival_removes_what_its_killed_predecessor_left_and_looks_no_more(tmp_path: Path) -> None:
+    time, daemon = LoopTime(), Daemon(tmp_path)
+    left, others = tmp_path / FILE, tmp_path / "nvidia.yaml"
+    left.touch()
+    others.touch()
+    daemon.rival = True
+    with daemon.cdi.serving():
+        assert daemon.step(A) == {"ftdi_A": ""}
+        assert list(tmp_path.iterdir()) == [others]
+        left.touch()
+        daemon.step(A)
+        time.advance(20.0)
+        await idle()
+        assert (left.exists(), daemon.tried) == (True, [None, None])
+        # It serves for a while, and is the rival again.
+        daemon.rival = False
+        daemon.step(A)
+        assert '"ftdi_A"' in left.read_text()
+        daemon.rival = True
+        daemon.step(A)
+        assert list(tmp_path.iterdir()) == [others]
+
+
+async def test_a_rival_leaves_the_files_of_another_genericdp_until_that_one_is_killed(tmp_path: Path) -> None:
+    time, daemon, other = LoopTime(), Daemon(tmp_path), CdiSpecs(str(tmp_path))
+    other.apply({FILE: "theirs"})
+    daemon.rival = True
+    with daemon.cdi.serving():
+        daemon.step(A)
+        time.advance(1.0)
+        await until(lambda: len(daemon.tried) == 2)
+        assert (daemon.tried, daemon.steps) == ([None, None], 1)
+        assert other.intact()
+        other._lock.release()
+        other._kept.close()
+        time.advance(2.0)
+        await until(lambda: len(daemon.tried) == 3)
+        assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_a_rival_cannot_remove_is_said_and_tried_again(tmp_path: Path) -> None:
+    time, daemon, left = LoopTime(), Daemon(tmp_path), tmp_path / FILE
+    left.mkdir()
+    daemon.rival = True
+    with daemon.cdi.serving():
+        assert daemon.step(A) == {"ftdi_A": ""}
+        left.rmdir()
+        left.touch()
+        time.advance(1.0)
+        await until(lambda: not left.exists())
+    why = f"cannot use the CDI directory '{tmp_path}': Is a directory"
+    assert [str(error or "") for error in daemon.tried] == [why, ""]
+
+
+async def test_no_file_is_written_or_left_before_the_directory_is_noted(tmp_path: Path) -> None:
+    time, daemon, left = LoopTime(), Daemon(tmp_path), tmp_path / FILE
+    left.touch()
+    full = True
+
+    def note() -> None:
+        if full:
+            raise GenericdpError("no room for a note")
+
+    with daemon.cdi.serving(note):
+        assert daemon.step(A, a_fuse()) == {"ftdi_A": "no room for a note", "fuse_fuse": ""}
+        assert list(tmp_path.iterdir()) == []
+        full = False
+        time.advance(1.0)
+        await until(lambda: daemon.steps == 2)
+        assert '"ftdi_A"' in left.read_text()
+    assert [str(error or "") for error in daemon.tried] == ["no room for a note", ""]

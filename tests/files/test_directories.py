@@ -1,7 +1,6 @@
 """Settings that name other directories take effect once no pod holds a device."""
 
 import shutil
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,10 @@ import pytest
 from genericdp import forgetting
 from genericdp.core.memory import held
 from genericdp.core.memory.held import Answer
-from genericdp.core.rules.settings import AnswerBy, Settings
+from genericdp.core.rules.settings import Settings
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
-from genericdp.files.cdi_specs import CdiSpecs
-from genericdp.files.directories import CDI_DIR, LINK_DIR, PROVIDED, STATE_DIR, leave_cdi_dir, name_each_other
+from genericdp.files.directories import LINK_DIR, PROVIDED, STATE_DIR, name_each_other
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.service.directories import Directories, in_force
@@ -290,62 +288,3 @@ def test_without_directories_the_settings_are_in_force() -> None:
     assert in_force(Settings(link_dir="/nowhere/links", state_dir="/nowhere/state")).link_dir == (
         "/nowhere/links"
     )
-
-
-@pytest.mark.parametrize("also", [{}, {"state_dir": "another-state"}], ids=["alone", "with state_dir"])
-async def test_after_an_edit_of_cdi_dir_a_killed_daemon_leaves_no_spec_files(
-    short_dir: Path, also: dict[str, str]
-) -> None:
-    """Runtimes read several directories, and another device may have the number by now."""
-    old = settings_below(short_dir, answer=AnswerBy.CDI)
-    async with a_scene(short_dir, A, settings=old) as scene:
-        await scene.until_allocatable(1)
-        left = {path: path.read_text() for path in Path(old.cdi_dir).glob("*.json")}
-        assert left
-        await scene.service.stop()
-        for path, text in left.items():
-            path.write_text(text)
-        await edit(
-            scene, cdi_dir=f"{short_dir}/etc", **{key: f"{short_dir}/{name}" for key, name in also.items()}
-        )
-        assert list(Path(old.cdi_dir).iterdir()) == []
-        await scene.until_allocatable(1)
-        assert list(Path(f"{short_dir}/etc").glob("*.json"))
-
-
-async def test_spec_files_that_cannot_be_removed_after_an_edit_of_cdi_dir_are_named_and_removed_later(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    before, left = settings_below(tmp_path), tmp_path / "cdi" / "genericdp_example.com_ftdi.json"
-    name_each_other(before)
-    leave_cdi_dir(before, before.cdi_dir)
-    left.mkdir(parents=True)
-    directories = Directories(replace(before, cdi_dir=f"{tmp_path}/etc"), lambda: None)
-    with closing(directories):
-        directories.begin()
-        (line,) = caplog.records
-        assert line.getMessage() == (
-            f"the CDI spec files stay in '{tmp_path}/cdi', which was 'cdi_dir': "
-            f"cannot use the CDI directory '{tmp_path}/cdi': Is a directory"
-        )
-        assert vars(line)["fields"]["hint"] == (
-            f"remove {tmp_path}/cdi/genericdp_*.json: container runtimes may read them, and they may lead to "
-            "other devices by now"
-        )
-        left.rmdir()
-        left.touch()
-        LoopTime().advance(1.0)
-        await until(lambda: not left.exists())
-    assert Path(before.state_dir, CDI_DIR).read_text() == f"{tmp_path}/etc\n"
-
-
-async def test_after_an_edit_of_cdi_dir_the_spec_files_of_another_genericdp_stay(tmp_path: Path) -> None:
-    before = settings_below(tmp_path)
-    name_each_other(before)
-    leave_cdi_dir(before, before.cdi_dir)
-    other = CdiSpecs(before.cdi_dir)
-    other.apply({"genericdp_example.com_ftdi.json": "theirs"})
-    with closing(Directories(replace(before, cdi_dir=f"{tmp_path}/etc"), lambda: None)) as directories:
-        directories.begin()
-    assert other.intact()
-    other.withdraw()

@@ -1,0 +1,214 @@
+"""No CDI spec file stays where nobody keeps it right, however `cdi_dir` is edited and the daemon ends."""
+
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from genericdp.core.rules.settings import AnswerBy, Settings
+from genericdp.errors import GenericdpError
+from genericdp.files.cdi_specs import CdiSpecs
+from genericdp.files.directories import (
+    CDI_DIR,
+    CDI_DIR_BESIDE_LINKS,
+    name_each_other,
+    note_cdi_dirs,
+    noted_cdi_dirs,
+)
+from genericdp.service.directories import Directories
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.rules import FTDI
+from tests.scenes.scene import LoopTime, a_scene
+from tests.scenes.service import settings_below
+from tests.scenes.shortage import a_file_system_at, fill
+from tests.scenes.waiting import until
+
+A = a_usb_serial(0, serial="A")
+SPEC = "genericdp_example.com_ftdi.json"
+
+
+def begun(settings: Settings) -> None:
+    """A daemon with these settings starts, writes a spec file, and is killed."""
+    with closing(Directories(settings, lambda: None)) as directories:
+        directories.begin()
+        directories.note_cdi_dir()
+    directory = Path(settings.cdi_dir)
+    directory.mkdir(exist_ok=True)
+    (directory / SPEC).touch()
+
+
+def specs_below(root: Path) -> list[str]:
+    """The names of the directories that have a spec file."""
+    return sorted(path.parent.name for path in root.glob(f"*/{SPEC}"))
+
+
+@pytest.mark.parametrize("also", [{}, {"state_dir": "another-state"}], ids=["alone", "with state_dir"])
+async def test_after_an_edit_of_cdi_dir_a_killed_daemon_leaves_no_spec_files(
+    short_dir: Path, also: dict[str, str]
+) -> None:
+    """Runtimes read several directories, and another device may have the number by now."""
+    old = settings_below(short_dir, answer=AnswerBy.CDI)
+    async with a_scene(short_dir, A, settings=old) as scene:
+        await scene.until_allocatable(1)
+        left = {path: path.read_text() for path in Path(old.cdi_dir).glob("*.json")}
+        assert left
+        await scene.service.stop()
+        for path, text in left.items():
+            path.write_text(text)
+        others: dict[str, Any] = {key: f"{short_dir}/{name}" for key, name in also.items()}
+        scene.service.settings = replace(old, cdi_dir=f"{short_dir}/etc", **others)
+        await scene.service.start()
+        assert list(Path(old.cdi_dir).iterdir()) == []
+        await scene.until_allocatable(1)
+        assert list(Path(f"{short_dir}/etc").glob("*.json"))
+
+
+async def test_spec_files_that_cannot_be_removed_after_an_edit_of_cdi_dir_are_named_and_removed_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before, left = settings_below(tmp_path), tmp_path / "cdi" / "genericdp_example.com_ftdi.json"
+    name_each_other(before)
+    note_cdi_dirs(before, {before.cdi_dir})
+    left.mkdir(parents=True)
+    directories = Directories(replace(before, cdi_dir=f"{tmp_path}/etc"), lambda: None)
+    with closing(directories):
+        directories.begin()
+        (line,) = caplog.records
+        assert line.getMessage() == (
+            f"the CDI spec files stay in '{tmp_path}/cdi', which was 'cdi_dir': "
+            f"cannot use the CDI directory '{tmp_path}/cdi': Is a directory"
+        )
+        assert vars(line)["fields"]["hint"] == (
+            f"remove {tmp_path}/cdi/genericdp_*.json: container runtimes may read them, and they may lead to "
+            "other devices by now"
+        )
+        left.rmdir()
+        left.touch()
+        LoopTime().advance(1.0)
+        await until(lambda: not left.exists())
+    assert Path(before.state_dir, CDI_DIR).read_text() == f"{tmp_path}/etc\n"
+
+
+async def test_after_an_edit_of_cdi_dir_the_spec_files_of_another_genericdp_stay(tmp_path: Path) -> None:
+    before = settings_below(tmp_path)
+    name_each_other(before)
+    note_cdi_dirs(before, {before.cdi_dir})
+    other = CdiSpecs(before.cdi_dir)
+    other.apply({"genericdp_example.com_ftdi.json": "theirs"})
+    with closing(Directories(replace(before, cdi_dir=f"{tmp_path}/etc"), lambda: None)) as directories:
+        directories.begin()
+    assert other.intact()
+    other.withdraw()
+
+
+async def test_on_a_full_disk_an_edit_of_cdi_dir_that_is_undone_leaves_no_spec_files(short_dir: Path) -> None:
+    one = settings_below(short_dir, answer=AnswerBy.CDI)
+    two = replace(one, cdi_dir=f"{short_dir}/two")
+    with a_file_system_at(short_dir / "state"):
+        async with a_scene(short_dir, A, settings=one) as scene:
+            await scene.until_allocatable(1)
+            await scene.service.stop()
+            filler = fill(short_dir / "state")
+            scene.service.settings = two
+            await scene.service.start()
+            await scene.until_allocatable(1)
+            left = {path: path.read_text() for path in Path(two.cdi_dir).glob("*.json")}
+            assert left
+            await scene.service.stop()
+            for path, text in left.items():
+                path.write_text(text)
+            scene.service.settings = one
+            await scene.service.start()
+            await scene.until_allocatable(1)
+            assert list(Path(two.cdi_dir).iterdir()) == []
+            assert list(Path(one.cdi_dir).glob("*.json"))
+            filler.unlink()
+            LoopTime().advance(1.0)
+            await until(lambda: noted_cdi_dirs(one) == {one.cdi_dir})
+
+
+@pytest.mark.parametrize("lost", ["state_dir", "link_dir"])
+async def test_one_note_is_enough(lost: str, tmp_path: Path) -> None:
+    """A state directory cannot be written or is not that of the host; /dev is empty after a boot."""
+    (tmp_path / "file").touch()
+    other: dict[str, Any] = {lost: f"{tmp_path}/file/{lost}"}
+    one = replace(settings_below(tmp_path), **other)
+    for cdi_dir in ("one", "two", "three", "two"):
+        begun(replace(one, cdi_dir=f"{tmp_path}/{cdi_dir}"))
+        assert specs_below(tmp_path) == [cdi_dir]
+
+
+async def test_after_several_edits_each_directory_that_could_not_be_cleared_is_still_noted(
+    tmp_path: Path,
+) -> None:
+    one = settings_below(tmp_path, cdi_dir=f"{tmp_path}/one")
+    begun(one)
+    # A directory in the place of a file stays.
+    (tmp_path / "one" / SPEC).unlink()
+    (tmp_path / "one" / SPEC).mkdir()
+    for each in ("two", "three"):
+        begun(replace(one, cdi_dir=f"{tmp_path}/{each}"))
+        noted = f"{tmp_path}/one\n{tmp_path}/{each}\n"
+        assert Path(one.state_dir, CDI_DIR).read_text() == "".join(sorted(noted.splitlines(keepends=True)))
+        assert (
+            Path(one.link_dir, CDI_DIR_BESIDE_LINKS).read_text() == Path(one.state_dir, CDI_DIR).read_text()
+        )
+        assert specs_below(tmp_path) == sorted(["one", each])
+    (tmp_path / "one" / SPEC).rmdir()
+    (tmp_path / "one" / SPEC).touch()
+    begun(replace(one, cdi_dir=f"{tmp_path}/four"))
+    assert specs_below(tmp_path) == ["four"]
+    assert Path(one.state_dir, CDI_DIR).read_text() == f"{tmp_path}/four\n"
+
+
+async def test_an_edit_of_link_dir_takes_the_note_along(tmp_path: Path) -> None:
+    """Only the one beside the links could be written."""
+    one = settings_below(tmp_path)
+    name_each_other(one)
+    Path(one.state_dir, CDI_DIR).mkdir()
+    begun(one)
+    begun(replace(one, link_dir=f"{tmp_path}/other", cdi_dir=f"{tmp_path}/two"))
+    assert specs_below(tmp_path) == ["two"]
+    begun(replace(one, link_dir=f"{tmp_path}/other"))
+    assert specs_below(tmp_path) == ["cdi"]
+
+
+async def test_a_directory_that_cannot_be_noted_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    settings = settings_below(tmp_path, state_dir=f"{tmp_path}/file/state", link_dir=f"{tmp_path}/file/links")
+    with closing(Directories(settings, lambda: None)) as directories:
+        directories.begin()
+        with pytest.raises(GenericdpError) as caught:
+            directories.note_cdi_dir()
+        why = (
+            f"cannot use the CDI directory '{tmp_path}/cdi' before it is noted: cannot write "
+            f"'{tmp_path}/file/state/cdi_dir': Not a directory"
+        )
+        assert (str(caught.value), caplog.messages) == (why, [why])
+        (tmp_path / "file").unlink()
+        directories.note_cdi_dir()
+        assert noted_cdi_dirs(settings) == {settings.cdi_dir}
+
+
+async def test_devices_wait_until_the_directory_is_noted(short_dir: Path) -> None:
+    settings = settings_below(short_dir, answer=AnswerBy.CDI)
+    notes = Path(settings.state_dir, CDI_DIR), Path(settings.link_dir, CDI_DIR_BESIDE_LINKS)
+    for each in notes:
+        each.mkdir(parents=True)
+    async with a_scene(short_dir, A, settings=settings) as scene:
+        await scene.until_allocatable(0, capacity=1)
+        (device,) = scene.daemon.inventory.offers[FTDI].devices
+        assert device.reason == (
+            f"cannot use the CDI directory '{settings.cdi_dir}' before it is noted: "
+            f"cannot write '{notes[0]}': Is a directory"
+        )
+        assert not Path(settings.cdi_dir).exists()
+        for each in notes:
+            each.rmdir()
+        LoopTime().advance(1.0)
+        await scene.until_allocatable(1)
+        assert noted_cdi_dirs(settings) == {settings.cdi_dir}

@@ -6,6 +6,7 @@ devices these are. Containers that start again would find links that nobody keep
 The rules of this file:
 
 * Each of the two directories has a file that names the other one. So an edit of both at once is not noticed.
+* While an edit waits for pods, the directory that it names has such a file, too: a second edit may follow.
 * The link directory is empty after a boot. So the directory that the service manager provides names the state
   directory as well.
 * A state directory without a memory is not the one of before: the operator has moved it with its files.
@@ -39,6 +40,9 @@ CDI_DIR_BESIDE_LINKS = ".cdi_dir"
 #: The file in the directory of the service manager that names the state directory.
 PROVIDED = "state_dir"
 
+#: How many edits may wait for pods at the same time, one after the other.
+_MOST_EDITS = 8
+
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
 
 
@@ -47,10 +51,16 @@ def before_edit(settings: Settings) -> Settings:
 
     Raises GenericdpError if it cannot be read which these are.
     """
-    before = _named(_provided(), PROVIDED) or _named(settings.link_dir, STATE_DIR)
-    if before and StateFile(before).may_exist():
-        settings = replace(settings, state_dir=before)
-    return replace(settings, link_dir=_named(settings.state_dir, LINK_DIR) or settings.link_dir)
+    for _ in range(_MOST_EDITS):
+        before = _named(_provided(), PROVIDED) or _named(settings.link_dir, STATE_DIR)
+        state_dir = before if before and StateFile(before).may_exist() else settings.state_dir
+        found = replace(
+            settings, state_dir=state_dir, link_dir=_named(state_dir, LINK_DIR) or settings.link_dir
+        )
+        if found == settings:
+            break
+        settings = found
+    return settings
 
 
 def memory_names_holders(state_dir: str) -> bool:
@@ -61,12 +71,18 @@ def memory_names_holders(state_dir: str) -> bool:
         return True
 
 
-def name_each_other(settings: Settings) -> None:
-    """Name each directory in the other one. Raises GenericdpError."""
+def name_each_other(settings: Settings, configured: Settings | None = None) -> None:
+    """Name each directory in the other one. Raises GenericdpError.
+
+    configured  the settings that wait until no pod holds a device
+    """
     _name(settings.state_dir, LINK_DIR, settings.link_dir)
     _name(settings.link_dir, STATE_DIR, settings.state_dir)
     if _provided():
         _name(_provided(), PROVIDED, settings.state_dir)
+    elif configured is not None:
+        _name(configured.state_dir, LINK_DIR, settings.link_dir)
+        _name(configured.link_dir, STATE_DIR, settings.state_dir)
 
 
 def noted_cdi_dirs(settings: Settings) -> frozenset[str]:

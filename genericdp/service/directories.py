@@ -116,7 +116,7 @@ class Directories:
                 self._see_failed(str(error), error.hint)
                 return
         try:
-            name_each_other(self.served)
+            name_each_other(self.served, self._configured)
         except GenericdpError as error:
             self._see_failed(f"{error}; until then, an edit of 'link_dir' or 'state_dir' is not noticed", "")
             return

@@ -62,6 +62,21 @@ async def test_a_pod_keeps_its_device_after_an_edit_of_link_dir(
         await swapped(scene, pod)
 
 
+@pytest.mark.parametrize("keys", [("link_dir", "state_dir"), ("state_dir", "link_dir")])
+async def test_a_pod_keeps_its_device_after_a_second_edit_while_the_first_one_waits(
+    keys: tuple[str, str], short_dir: Path
+) -> None:
+    async with a_scene(short_dir, A) as scene:
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
+        before, edited = scene.settings, {key: f"{short_dir}/other/{key}" for key in keys}
+        await edit(scene, **{keys[0]: edited[keys[0]]})
+        await edit(scene, **edited)
+        assert scene.daemon.settings == before
+        await scene.until_allocatable(1)
+        await swapped(scene, pod)
+
+
 async def test_an_absent_twin_is_not_replaced_by_the_other_one_after_an_edit_of_state_dir(
     short_dir: Path,
 ) -> None:

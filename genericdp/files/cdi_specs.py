@@ -83,6 +83,7 @@ class CdiSpecs:
         self._is_left_alone, has_lock = False, self._lock.is_held()
         if self._is_cleared and has_lock is bool(wanted) and self.intact() and self._texts() == dict(wanted):
             return
+        self._clear_left()
         if not wanted and not os.path.isdir(self.directory):
             self._written, self._is_cleared = {}, True
             self._lock.close()
@@ -109,6 +110,15 @@ class CdiSpecs:
         self._change(directory, wanted)
         if not wanted:
             self._lock.close()
+
+    def _clear_left(self) -> None:
+        """Remove the files from where the path led before, if it is a symlink that leads elsewhere by now."""
+        left = self._kept.left()
+        if left is not None:
+            for name in [*self._written]:
+                with suppress(OSError):
+                    self._remove(left, name)
+            self._is_cleared = False
 
     def keeps_lock(self) -> bool:
         """Whether no other genericdp has taken the lock from this one, which makes it again if need be."""

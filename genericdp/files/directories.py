@@ -15,6 +15,8 @@ The rules of this file:
   Runtimes read several directories, and a killed daemon leaves its files. So the directories in which files
   may be are noted before the first one is written there, and until they are cleared.
 * Both directories have this note: the disk of one may be full. What either says counts.
+* A directory of spec files is noted by its real path, because a symlink may lead elsewhere by then. It stays
+  noted until it was seen: its file system may be mounted later, or not in this pod.
 """
 
 import errno
@@ -43,7 +45,7 @@ PROVIDED = "state_dir"
 #: How many edits may wait for pods at the same time, one after the other.
 _MOST_EDITS = 8
 
-_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EINVAL, errno.ELOOP)
 
 
 def before_edit(settings: Settings) -> Settings:
@@ -106,10 +108,15 @@ def note_cdi_dirs(settings: Settings, directories: Collection[str]) -> Genericdp
     return failures[0] if failures else None
 
 
-def clear_cdi_dir(directory: str) -> None:
-    """Remove the CDI spec files from a directory that was `cdi_dir`. Raises GenericdpError."""
+def clear_cdi_dir(directory: str) -> bool:
+    """Remove the CDI spec files from a directory that was `cdi_dir`. Raises GenericdpError.
+
+    Returns False if it cannot be seen.
+    """
     from genericdp.files.cdi_specs import CdiSpecs  # noqa: PLC0415  (`check` runs without logging)
 
+    if not os.path.isdir(directory):
+        return False
     try:
         CdiSpecs(directory).withdraw()
     except GenericdpError as error:
@@ -118,6 +125,7 @@ def clear_cdi_dir(directory: str) -> None:
             hint=f"remove {directory}/genericdp_*.json: container runtimes may read them, and they may lead "
             "to other devices by now",
         ) from error
+    return True
 
 
 def _cdi_notes(settings: Settings) -> tuple[tuple[str, str], ...]:
@@ -125,7 +133,8 @@ def _cdi_notes(settings: Settings) -> tuple[tuple[str, str], ...]:
 
 
 def _noted_in(settings: Settings) -> frozenset[str]:
-    return frozenset(path for note in _cdi_notes(settings) for path in _paths_in(*note))
+    lines = (line for note in _cdi_notes(settings) for line in _lines_in(*note))
+    return frozenset(os.path.realpath(line) for line in lines if _is_path(line))
 
 
 def _provided() -> str:
@@ -135,25 +144,28 @@ def _provided() -> str:
 
 def _named(directory: str, file: str) -> str:
     """The directory that a file names; "" if there is none."""
-    paths = _paths_in(directory, file)
-    return paths[0] if len(paths) == 1 else ""
+    lines = _lines_in(directory, file)
+    return lines[0] if len(lines) == 1 and _is_path(lines[0]) else ""
 
 
-def _paths_in(directory: str, file: str) -> list[str]:
-    """The directories that a file names, one in each line."""
+def _is_path(line: str) -> bool:
+    return line.startswith("/") and line.isprintable()
+
+
+def _lines_in(directory: str, file: str) -> list[str]:
+    """The lines of a file that names a directory in each of them."""
     if not directory:
         return []
     at = os.path.join(directory, file)
     try:
         data, _ = read_whole(at)
-        lines = data.decode().removesuffix("\n").split("\n")
-    except (UntrustedError, ValueError):
+        return data.decode(errors="surrogateescape").removesuffix("\n").split("\n")
+    except UntrustedError:
         return []
     except OSError as error:
         if error.errno in _ABSENT:
             return []
         raise GenericdpError(f"cannot read '{at}': {error.strerror}", hint=what_is_short(error)) from error
-    return lines if all(line.startswith("/") and line.isprintable() for line in lines) else []
 
 
 def _name(directory: str, file: str, path: str) -> None:
@@ -163,7 +175,7 @@ def _name(directory: str, file: str, path: str) -> None:
 def _write(directory: str, file: str, paths: list[str]) -> None:
     at = os.path.join(directory, file)
     try:
-        if _paths_in(directory, file) != paths:
+        if _lines_in(directory, file) != paths:
             write_whole(at, "".join(f"{path}\n" for path in paths).encode())
     except UntrustedError as error:
         raise GenericdpError(f"cannot write '{at}': {error}", hint=error.hint) from error

@@ -46,6 +46,10 @@ class KeptDirectory:
         self._descriptor = descriptor
         return descriptor
 
+    def left(self) -> int | None:
+        """What is open although the path leads elsewhere by now."""
+        return None if self._still_open() is not None else self._descriptor
+
     def close(self) -> None:
         """Close it until the next time."""
         before, self._descriptor = self._descriptor, None

@@ -11,6 +11,7 @@ The rules of this file:
   remove it.
 """
 
+import os
 from collections.abc import Callable
 
 from genericdp import log
@@ -18,6 +19,7 @@ from genericdp.core.memory.held import Answer, Held
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.directories import (
+    CDI_DIR,
     before_edit,
     clear_cdi_dir,
     memory_names_holders,
@@ -28,6 +30,7 @@ from genericdp.files.directories import (
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.retry import Retry
+from genericdp.service.mounts import is_in_a_pod
 
 _log = log.get(__name__)
 
@@ -46,10 +49,11 @@ class Directories:
         self._configured = configured
         self._on_free = on_free
         self._naming = Retry(self._name)
-        self._unnamed = False
-        # In which directories there may be CDI spec files, and whether a note says so.
-        self._cdi_dirs = {configured.cdi_dir}
+        self._failures: tuple[str, ...] = ()
+        # In which directories there may be CDI spec files, whether a note says so, and which were not seen.
+        self._cdi_dirs = {os.path.realpath(configured.cdi_dir)}
         self._are_noted = False
+        self._unseen: set[str] = set()
         # Whether the kubelet's checkpoint may name one of our links or CDI devices.
         self._are_saved = True
 
@@ -88,65 +92,79 @@ class Directories:
 
     def see_room(self) -> None:
         """Take into account that the memory was saved: note the directories, if there was no room before."""
-        if self._unnamed:
+        if self._failures:
             self._name()
 
     def note_cdi_dir(self) -> None:
         """Make sure that `cdi_dir` is noted before a file is written there. Raises GenericdpError."""
+        real = os.path.realpath(self.served.cdi_dir)
+        if real not in self._cdi_dirs:
+            self._cdi_dirs.add(real)
+            self._are_noted = False
         if not self._are_noted:
-            try:
-                note_cdi_dirs(self.served, self._cdi_dirs)
-            except GenericdpError as error:
-                message = f"cannot use the CDI directory '{self.served.cdi_dir}' before it is noted: {error}"
-                raise GenericdpError(message, hint=error.hint) from error
-            self._are_noted = True
+            self._note_cdi_dirs()
+        if any(map(os.path.isdir, self._unseen)):
+            self._name()
 
     def close(self) -> None:
         """Try nothing again."""
         self._naming.succeeded()
 
     def _name(self) -> None:
-        failure: GenericdpError | None = None
-        try:
-            # Before another link directory is named: the note in the one before would be lost.
-            self._settle_cdi_dirs()
-        except GenericdpError as error:
-            failure = error
-            if not self._are_noted:
-                self._see_failed(str(error), error.hint)
-                return
-        try:
-            name_each_other(self.served, self._configured)
-        except GenericdpError as error:
-            self._see_failed(f"{error}; until then, an edit of 'link_dir' or 'state_dir' is not noticed", "")
-            return
-        if failure is not None:
-            self._see_failed(str(failure), failure.hint)
-            return
-        self._unnamed = False
-        self._naming.succeeded()
-
-    def _settle_cdi_dirs(self) -> None:
-        """Note the directory of the CDI spec files, and clear those of before. Raises GenericdpError."""
-        self.note_cdi_dir()
-        failures = []
-        for each in sorted(self._cdi_dirs - {self.served.cdi_dir}):
+        # Before another link directory is named: the note in the one before would be lost.
+        failures = self._settle_cdi_dirs()
+        if self._are_noted:
             try:
-                clear_cdi_dir(each)
+                name_each_other(self.served, self._configured)
+            except GenericdpError as error:
+                unnoticed = "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
+                failures.append(GenericdpError(f"{error}; {unnoticed}"))
+        before, self._failures = self._failures, tuple(map(str, failures))
+        for failure in failures:
+            if str(failure) not in before:
+                _log.warning(str(failure), hint=failure.hint)
+        self._naming.tried(not failures)
+
+    def _settle_cdi_dirs(self) -> list[GenericdpError]:
+        """Clear the directories of the CDI spec files of before, and note those that are left."""
+        failures = []
+        for each in sorted(self._cdi_dirs - {os.path.realpath(self.served.cdi_dir)}):
+            try:
+                is_seen = clear_cdi_dir(each)
             except GenericdpError as error:
                 failures.append(error)
-            else:
+                continue
+            if is_seen:
                 self._cdi_dirs.discard(each)
-        if (failure := note_cdi_dirs(self.served, self._cdi_dirs)) is not None:
-            failures.append(failure)
-        if failures:
-            raise failures[0]
+                self._unseen.discard(each)
+            elif each not in self._unseen:
+                self._unseen.add(each)
+                self._say_unseen(each)
+        try:
+            failure = self._note_cdi_dirs()
+        except GenericdpError as error:
+            failure = error
+        return failures if failure is None else [*failures, failure]
 
-    def _see_failed(self, why: str, hint: str) -> None:
-        if not self._unnamed:
-            _log.warning(why, hint=hint)
-        self._unnamed = True
-        self._naming.failed()
+    def _note_cdi_dirs(self) -> GenericdpError | None:
+        """Note the directories. Returns why one of the notes cannot be written; raises it for both."""
+        try:
+            failure = note_cdi_dirs(self.served, self._cdi_dirs)
+        except GenericdpError as error:
+            message = f"cannot use the CDI directory '{self.served.cdi_dir}' before it is noted: {error}"
+            raise GenericdpError(message, hint=error.hint) from error
+        self._are_noted = True
+        return failure
+
+    def _say_unseen(self, directory: str) -> None:
+        # On a host, it has usually been removed.
+        if is_in_a_pod():
+            _log.warning(
+                "CDI spec files may be left in a directory that is not mounted here",
+                directory=directory,
+                hint="mount it, or remove genericdp_*.json there and its line in "
+                f"{self.served.state_dir}/{CDI_DIR}",
+            )
 
 
 def in_force(configured: Settings) -> Settings:

@@ -1,5 +1,6 @@
 """No CDI spec file stays where nobody keeps it right, however `cdi_dir` is edited and the daemon ends."""
 
+import os
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -212,3 +213,107 @@ async def test_devices_wait_until_the_directory_is_noted(short_dir: Path) -> Non
         LoopTime().advance(1.0)
         await scene.until_allocatable(1)
         assert noted_cdi_dirs(settings) == {settings.cdi_dir}
+
+
+def noted(settings: Settings) -> list[str]:
+    return Path(settings.state_dir, CDI_DIR).read_text().splitlines()
+
+
+@pytest.mark.parametrize("is_in_a_pod", [False, True])
+async def test_a_directory_that_cannot_be_seen_stays_noted_and_is_cleared_when_it_appears(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, *, is_in_a_pod: bool
+) -> None:
+    """Its file system is mounted later, or only in the pod of before."""
+    if is_in_a_pod:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    one = settings_below(tmp_path, cdi_dir=f"{tmp_path}/one")
+    begun(one)
+    (tmp_path / "one").rename(tmp_path / "hidden")
+    begun(replace(one, cdi_dir=f"{tmp_path}/two"))
+    assert noted(one) == [f"{tmp_path}/one", f"{tmp_path}/two"]
+    message = "CDI spec files may be left in a directory that is not mounted here"
+    assert caplog.messages == [message] * is_in_a_pod
+    with closing(Directories(replace(one, cdi_dir=f"{tmp_path}/two"), lambda: None)) as directories:
+        directories.begin()
+        (tmp_path / "hidden").rename(tmp_path / "one")
+        directories.note_cdi_dir()
+        assert specs_below(tmp_path) == ["two"]
+        assert noted(one) == [f"{tmp_path}/two"]
+
+
+async def test_where_a_symlink_led_before_is_cleared(tmp_path: Path) -> None:
+    """It was pointed elsewhere after a kill: nothing but the note leads to the directory of before."""
+    for each in ("one", "two"):
+        (tmp_path / each).mkdir()
+    (tmp_path / "cdi").symlink_to("one")
+    settings = settings_below(tmp_path)
+    begun(settings)
+    (tmp_path / "cdi").unlink()
+    (tmp_path / "cdi").symlink_to("two")
+    begun(settings)
+    assert [*(tmp_path / "one").iterdir()] == []
+    assert noted(settings) == [f"{tmp_path}/two"]
+
+
+async def test_a_symlink_that_leads_elsewhere_while_files_are_there_leaves_none(short_dir: Path) -> None:
+    for each in ("one", "two"):
+        (short_dir / each).mkdir()
+    (short_dir / "cdi").symlink_to("one")
+    settings = settings_below(short_dir, answer=AnswerBy.CDI)
+    async with a_scene(short_dir, A, settings=settings) as scene:
+        await scene.until_allocatable(1)
+        assert [*(short_dir / "one").glob("*.json")]
+        (short_dir / "cdi.new").symlink_to("two")
+        (short_dir / "cdi.new").rename(short_dir / "cdi")
+        await until(lambda: [*(short_dir / "two").glob("*.json")])
+        assert [*(short_dir / "one").glob("*.json")] == []
+        assert f"{short_dir}/two" in noted(settings)
+
+
+async def test_directories_are_cleared_even_if_nothing_can_be_noted(tmp_path: Path) -> None:
+    one = settings_below(tmp_path, cdi_dir=f"{tmp_path}/one")
+    begun(one)
+    for note in (Path(one.state_dir, CDI_DIR), Path(one.link_dir, CDI_DIR_BESIDE_LINKS)):
+        Path(f"{note}.new").mkdir()
+    with closing(Directories(replace(one, cdi_dir=f"{tmp_path}/two"), lambda: None)) as directories:
+        directories.begin()
+    assert specs_below(tmp_path) == []
+
+
+async def test_a_line_that_names_no_directory_hides_no_other_one(tmp_path: Path) -> None:
+    one = settings_below(tmp_path, cdi_dir=f"{tmp_path}/one")
+    begun(one)
+    for note in (Path(one.state_dir, CDI_DIR), Path(one.link_dir, CDI_DIR_BESIDE_LINKS)):
+        note.write_bytes(b"relative\n\xff\n" + note.read_bytes() + b"/with\rreturn\n")
+    begun(replace(one, cdi_dir=f"{tmp_path}/two"))
+    assert specs_below(tmp_path) == ["two"]
+
+
+async def test_each_failure_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One that is followed by another one as well."""
+    one = settings_below(tmp_path, cdi_dir=f"{tmp_path}/one")
+    begun(one)
+    (tmp_path / "one" / SPEC).unlink()
+    (tmp_path / "one" / SPEC).mkdir()
+    Path(one.state_dir, "link_dir").unlink()
+    Path(one.state_dir, "link_dir").mkdir()
+    with closing(Directories(replace(one, cdi_dir=f"{tmp_path}/two"), lambda: None)) as directories:
+        directories.begin()
+        directories.see_room()
+    assert caplog.messages == [
+        (
+            f"the CDI spec files stay in '{tmp_path}/one', which was 'cdi_dir': "
+            f"cannot use the CDI directory '{tmp_path}/one': Is a directory"
+        ),
+        (
+            f"cannot write '{one.state_dir}/link_dir': Is a directory; "
+            "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
+        ),
+    ]
+
+
+async def test_a_note_that_is_no_file_names_nothing(tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    Path(settings.state_dir).mkdir()
+    os.mkfifo(Path(settings.state_dir, CDI_DIR))
+    assert noted_cdi_dirs(settings) == frozenset()

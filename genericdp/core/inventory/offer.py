@@ -6,10 +6,11 @@ The rules of this file:
   answer to the kubelet looks them up.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import chain, repeat
 
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.identity import natural
@@ -105,6 +106,11 @@ class Device:
     def nodes_inside(self) -> tuple[Node, ...]:
         """All that a container gets: its own device nodes, then the shared ones."""
         return (*self.nodes, *self.shared) if self.shared else self.nodes
+
+    @property
+    def spots_with_models(self) -> Iterator[tuple[Spot, str]]:
+        """Each spot, with the model of the unit there; "" where that is not known."""
+        return zip(self.spots, chain(self.models, repeat("")), strict=False)
 
 
 # Without slots, because cached_property keeps the value in the object.

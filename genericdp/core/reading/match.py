@@ -170,7 +170,7 @@ def _check_device_names(at: At) -> None:
         if "not" in at.value:
             _check_device_names(at.child("not"))
     elif isinstance(at.value, str):
-        for name in at.value.split("|"):
+        for name in re.findall(r"(?:\\.|[^|])+", at.value, re.DOTALL):
             # Another first character may stand for the slash.
             if re.match(r"[\w.-]", name):
                 hint = f'write "/dev/{name.removeprefix("dev/")}"'

@@ -15,7 +15,6 @@ The rules of this file:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, repeat
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
 from genericdp.core.inventory.past import Ties
@@ -135,7 +134,7 @@ class _Others:
 
     def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[str]:
         """The devices of the same unit that pods got, perhaps while it was at another port."""
-        for spot, model in zip(device.spots, chain(device.models, repeat("")), strict=False):
+        for spot, model in device.spots_with_models:
             for id_ in self._whereabouts.at_other_ports(spot, model):
                 known, was = self._devices[id_], self._devices[id_].device
                 # Which of its twins it is says the port, whatever the rules call it now.

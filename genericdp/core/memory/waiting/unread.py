@@ -13,7 +13,7 @@ The rules of this file:
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain
 from typing import NamedTuple
 
 from genericdp.core.inventory.inventory import Inventory
@@ -121,7 +121,7 @@ class Unread:
 
 
 def _had_of(id_: str, device: Device) -> Iterator[_Had]:
-    for spot, model in zip(device.spots, chain(device.models, repeat("")), strict=False):
+    for spot, model in device.spots_with_models:
         yield _Had(id_, spot, model)
 
 

@@ -29,7 +29,7 @@ import asyncio
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -1071,7 +1071,7 @@ class NodeMachine(RuleBasedStateMachine):
         for table, unit, id_ in found:
             if table.identity == "serial":
                 self._note_tie(table, unit, id_)
-        self._note_tie_elsewhere(found)
+        self._note_tie_elsewhere(found, offered)
         for table, unit, id_ in found:
             key = self._key(table, unit)
             known = self.ids.setdefault(key, id_)
@@ -1102,13 +1102,19 @@ class NodeMachine(RuleBasedStateMachine):
         self.ties[table.name] = self.truth.plugged[unit].port
         self.ids[plain] = id_
 
-    def _note_tie_elsewhere(self, found: Iterable[tuple[Table, str, str]]) -> None:
-        """Record that twins came to other ports than where the first one was: neither has its id."""
+    def _note_tie_elsewhere(
+        self, found: Iterable[tuple[Table, str, str]], offered: Collection[tuple[Table, str, str]]
+    ) -> None:
+        """Record that twins came to other ports than where the first one was: neither has its id.
+
+        What is refused under that id may be another unit than the one that a pod got.
+        """
         for table, unit, id_ in found:
             plain, port = f"{table.name}_{UNITS[unit]}", self.truth.plugged[unit].port
             twins = self.truth.twins_of(unit)
             if id_ == plain:
-                self.last_ports[plain] = port
+                if (table, unit, id_) in offered:
+                    self.last_ports[plain] = port
             elif table.identity == "serial" and len(twins) > 1 and table.name not in self.ties:
                 was = self.last_ports[plain]
                 assert was not in {self.truth.plugged[twin].port for twin in twins}

@@ -6,6 +6,7 @@ function for each destination of such a string, and no other way to get there.
 """
 
 import re
+from functools import lru_cache
 
 # No comma: it separates the container paths in the env that lists them.
 _NOT_IN_PATH = re.compile(r"[^A-Za-z0-9._+:@=-]")
@@ -60,8 +61,14 @@ def cdi_name(name: str) -> str:
     made valid, since a runtime that cannot read the name says less than one that does not find it.
     """
     kind, _, device = name.partition("=")
+    return f"{_cdi_kind(kind)}={device.strip(_CDI_PUNCTUATION) or 'unknown'}"
+
+
+# Usually all names of an answer have one kind.
+@lru_cache(maxsize=16)
+def _cdi_kind(kind: str) -> str:
     vendor, _, class_ = kind.partition("/")
-    return f"{_cdi_part(vendor)}/{_cdi_part(class_)}={device.strip(_CDI_PUNCTUATION) or 'unknown'}"
+    return f"{_cdi_part(vendor)}/{_cdi_part(class_)}"
 
 
 def _cdi_part(part: str) -> str:

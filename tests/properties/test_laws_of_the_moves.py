@@ -107,29 +107,12 @@ steps = st.one_of(
 )
 
 
-@example(
-    "plain",
-    [
-        ("move", "A1", "1"),
-        ("admit", 0),
-        ("edit", "renamed"),
-        ("move", "A1", ""),
-        ("move", "A1", "2"),
-        ("admit", 0),
-    ],
-)
-@example(
-    "plain",
-    [
-        ("move", "A1", "1"),
-        ("admit", 0),
-        ("edit", "renamed"),
-        ("move", "A1", ""),
-        ("move", "A1", "2"),
-        ("lose",),
-        ("admit", 0),
-    ],
-)
+#: A pod gets a unit, which has another id and is at another port after that.
+MOVED = [("move", "A1", "1"), ("admit", 0), ("edit", "renamed"), ("move", "A1", ""), ("move", "A1", "2")]
+
+
+@example("plain", [*MOVED, ("admit", 0)])
+@example("plain", [*MOVED, ("lose",), ("admit", 0)])
 @given(st.sampled_from(sorted(RULES)), st.lists(steps, max_size=20))
 def test_no_second_pod_gets_a_unit_that_a_pod_has_got(rules: str, history: list[tuple[object, ...]]) -> None:
     moves = Moves(rules)

@@ -20,6 +20,7 @@ from genericdp.core.reading.pattern import (
 from genericdp.core.reading.scalars import PROPERTY, in_capitals, is_number, text
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key
+from genericdp.core.rules.glob import split_alternatives
 from genericdp.core.rules.grouping import WORDS as GROUP_BY
 from genericdp.core.rules.grouping import Grouping, Nearest, SameProperty
 from genericdp.core.rules.match import (
@@ -154,11 +155,10 @@ def _condition(at: At) -> tuple[Condition, ...]:
     hint = _hint_for(key, at.value)
     if hint or PROPERTY_NAME.fullmatch(key) is None:
         raise Mistake(at, f"unknown condition '{key}'", hint or _CONDITIONS, on_key=True)
+    value = wanted(at, PCI_PROPERTIES.get(key) or hex_form(HEX_PROPERTIES.get(key, 0)))
     if key == "DEVNAME":
         _check_device_names(at)
-    return (
-        PropertyCondition(key, wanted(at, PCI_PROPERTIES.get(key) or hex_form(HEX_PROPERTIES.get(key, 0)))),
-    )
+    return (PropertyCondition(key, value),)
 
 
 def _check_device_names(at: At) -> None:
@@ -170,7 +170,7 @@ def _check_device_names(at: At) -> None:
         if "not" in at.value:
             _check_device_names(at.child("not"))
     elif isinstance(at.value, str):
-        for name in re.findall(r"(?:\\.|[^|])+", at.value, re.DOTALL):
+        for name in split_alternatives(at.value):
             # Another first character may stand for the slash.
             if re.match(r"[\w.-]", name):
                 hint = f'write "/dev/{name.removeprefix("dev/")}"'

@@ -88,12 +88,12 @@ def settled(files: Sequence[RulesText]) -> tuple[tuple[tuple[Resource, ...], tup
     problems: list[tuple[Problem, ...]] = [()] * len(files)
     ranks = [0 if file.is_in_effect else 2 if file.before else 3 for file in files]
     owners: dict[str, int] = {}
-    for _, index in sorted(zip(ranks, range(len(files)), strict=True)):
-        before = files[index].resources if ranks[index] == 0 else files[index].before
+    for index in _in_order(ranks):
+        before = files[index].resources if files[index].is_in_effect else files[index].before
         for name in (name for each in before for name in _names(each)):
             owners.setdefault(name, index)
     while True:
-        order = [index for _, index in sorted(zip(ranks, range(len(files)), strict=True))]
+        order = _in_order(ranks)
         named = [(name, index, each) for index in order for each in kept[index] for name in _names(each)]
         # The names that files go on with are theirs, whatever comes first.
         taken = {name: each for name, index, each in named if owners.get(name) == index}
@@ -111,6 +111,11 @@ def settled(files: Sequence[RulesText]) -> tuple[tuple[tuple[Resource, ...], tup
         for index in refused:
             kept[index] = files[index].before if ranks[index] > 1 else ()
             ranks[index] = 1
+
+
+def _in_order(ranks: Sequence[int]) -> list[int]:
+    """The indices of files: the lowest rank first, in file order within a rank."""
+    return sorted(range(len(ranks)), key=ranks.__getitem__)
 
 
 def _problems(text: str, clashes: Sequence[tuple[Resource, tuple[str, str]]]) -> tuple[Problem, ...]:

@@ -67,11 +67,11 @@ def alternatives_of(text: str) -> list[Alternative]:
     """The alternatives of a glob, in order. Most are plain text, which is read fast. Raises BadGlobError."""
     if _SPECIAL.search(text) is None:
         return [Alternative(re.escape(text), text, text)]
-    return [_alternative(part) for part in _split_alternatives(text)]
+    return [_alternative(part) for part in split_alternatives(text)]
 
 
-def _split_alternatives(text: str) -> list[str]:
-    """Split at `|`, but not behind a backslash and not inside `[…]`."""
+def split_alternatives(text: str) -> list[str]:
+    """Split a glob at `|`, but not behind a backslash and not inside `[…]`. Raises BadGlobError."""
     parts, current, index = [], "", 0
     while index < len(text):
         char = text[index]

@@ -5,7 +5,9 @@ import pytest
 from genericdp.core.reading.parse import parse_rules
 
 
-@pytest.mark.parametrize("pattern", [r"/dev/q\\|q00", r"/dev/a\\\\|/dev/b", "/dev/a|/dev/b", "?dev?a"])
+@pytest.mark.parametrize(
+    "pattern", [r"/dev/q\\|q00", r"/dev/a\\\\|/dev/b", "/dev/a|/dev/b", "?dev?a", "/dev/[a|b]c"]
+)
 def test_an_escaped_bar_is_part_of_a_name(pattern: str) -> None:
     text = f'[[resource]]\nname = "x"\nmatch = {{ DEVNAME = "{pattern}" }}\n'
     resources, problems = parse_rules("x.toml", text, "example.com")

@@ -91,7 +91,7 @@ def _spots_of(device: Device, *, is_held: bool) -> Iterator[Spot]:
 
 
 class _Others:
-    """Devices that pods hold and that are no longer offered in the same way.
+    """Devices that pods hold but that are no longer offered as they were.
 
     held   all devices that pods hold
     moved  where units of theirs are that have another id at another port, as far as `waiting` has looked
@@ -121,7 +121,7 @@ class _Others:
             is_held = device.id in self.held
             there = {id_ for spot in _spots_of(device, is_held=is_held) for id_ in self._whereabouts.at(spot)}
             elsewhere = () if is_held else self._plugged_in_elsewhere(offer, device)
-            # Whoever got what is at this spot is named first.
+            # The reason names a pod that got the device at this very spot, if there is one.
             others = {
                 id_: holding
                 for holder in (*sorted(there), *sorted(elsewhere))
@@ -137,7 +137,7 @@ class _Others:
         for spot, model in device.spots_with_models:
             for id_ in self._whereabouts.at_other_ports(spot, model):
                 known, was = self._devices[id_], self._devices[id_].device
-                # Which of its twins it is says the port, whatever the rules call it now.
+                # Twins are told apart by their ports, whatever the rules call them now.
                 is_twin = was.unit in self._ties
                 # Both have ids of the same properties, whose values differ.
                 by_values = known.resource == offer.resource.name and was.basis == device.basis != "serial"

@@ -17,8 +17,7 @@ from genericdp.cli import loop
 from genericdp.cli.survey import remembered
 from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, Resync, Uevent
 from genericdp.core.inventory.build import Builder
-from genericdp.core.inventory.changes import diff
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Inventory, diff
 from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings

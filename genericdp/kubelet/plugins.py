@@ -13,8 +13,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from genericdp.core.cdi import ByCdi
-from genericdp.core.inventory.changes import Changes
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Changes, Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.watchdog import Sign

@@ -13,8 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from genericdp import log
 from genericdp.core.hint import Deafness, Hint, NodeChange, Resync, Uevent
 from genericdp.core.hostile import for_quote
-from genericdp.core.inventory.changes import Changes
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Changes, Inventory
 from genericdp.core.memory.held import Answer, not_taken
 from genericdp.core.memory.memory import Memory
 from genericdp.core.status import events

@@ -9,8 +9,7 @@ import grpc.aio
 import pytest
 
 from genericdp.core.allocate import RefusalReason
-from genericdp.core.inventory.changes import diff
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Inventory, diff
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins

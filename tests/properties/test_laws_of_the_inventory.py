@@ -8,9 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from genericdp.core.inventory.build import Builder
-from genericdp.core.inventory.changes import diff
 from genericdp.core.inventory.identity import ID_LIMIT
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Inventory, diff
 from genericdp.core.inventory.offer import Health, Offer
 from genericdp.core.inventory.place import Spot, locate
 from genericdp.core.memory.memory import Memory

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from genericdp.core.hint import Uevent
 from genericdp.core.inventory.build import Builder
-from genericdp.core.inventory.changes import diff
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Inventory, diff
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.rules.resource import Resource

@@ -66,6 +66,7 @@ class Bench:
     """A node whose rules are edited, with what is plugged in."""
 
     rules: str = "nothing"
+    texts: Mapping[str, str] = field(default_factory=lambda: RULES)
     node: Node = field(default_factory=Node)
     pods: list[Pod] = field(default_factory=list)
     units: Mapping[str, str] = field(default_factory=lambda: DISTINCT)
@@ -105,7 +106,7 @@ class Bench:
 
     def look(self, answer: Answer | None = None) -> None:
         before = healthy(self.node.inventory)
-        self.node.look(RULES[self.rules], *self.devices(), answer=answer)
+        self.node.look(self.texts[self.rules], *self.devices(), answer=answer)
         # The kubelet may allocate before it has the new list.
         self.usable = healthy(self.node.inventory) & before
 
@@ -204,6 +205,8 @@ def check(bench: Bench, rules: tuple[str, ...], begin: tuple[int, list[int]], hi
     """Check a history whose edits choose among these rules."""
     first, admitted = begin
     bench.edit(rules[first % len(rules)])
+    # Only what was Healthy before is given out.
+    bench.look()
     for number in admitted:
         bench.admit(number)
     for name, *arguments in history:

@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from genericdp.core.inventory.changes import diff
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Inventory, diff
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.facts import Facts, Standing
 from genericdp.core.status.history import History

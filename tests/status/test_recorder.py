@@ -7,8 +7,7 @@ import pytest
 
 from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause
-from genericdp.core.inventory.changes import diff
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Inventory, diff
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.held import Answer
 from genericdp.core.memory.memory import Memory

@@ -123,6 +123,7 @@ class NodeMachine(RuleBasedStateMachine):
         self.listed: dict[str, set[str]] = {}
         self.given: set[str] = set()
         self.ties: dict[str, str] = {}
+        self.side_by_side = False
         self.last_ports: dict[str, str] = {}
         self.offered_before: dict[str, tuple[str, Place]] = {}
         self.names_when_it_went_down: dict[int, str] = {}
@@ -1068,6 +1069,7 @@ class NodeMachine(RuleBasedStateMachine):
         links = [(id_, number) for id_, number in self.node.links().items() if number is not None]
         offered = list(self._found([*links, *self.node.ids_told()]))
         found = [*offered, *self._found(self.node.ids_refused())]
+        self.side_by_side |= any(len(self.truth.twins_of(unit)) > 1 for _, unit, _ in found)
         for table, unit, id_ in found:
             if table.identity == "serial":
                 self._note_tie(table, unit, id_)
@@ -1087,11 +1089,15 @@ class NodeMachine(RuleBasedStateMachine):
             assert table is not None
             yield table, unit, id_
 
+    def _are_known_twins(self, unit: str) -> bool:
+        """Whether a unit has been seen beside its twin, under whatever name."""
+        return self.side_by_side and UNITS[unit] == "SAME"
+
     def _note_tie(self, table: Table, unit: str, id_: str) -> None:
-        """Record twins that are plugged at the same time: the one that was there first keeps the plain id."""
+        """Record which twin has the plain id from the moment when both were there: the one that was first."""
         twins = self.truth.twins_of(unit)
         plain = (table.name, "serial", UNITS[unit], "")
-        if len(twins) < 2 or table.name in self.ties or id_ != f"{table.name}_{UNITS[unit]}":
+        if not self._are_known_twins(unit) or table.name in self.ties or id_ != f"{table.name}_{UNITS[unit]}":
             return
         # Where a unit was under another name, before an edit, says nothing about the ids of this name.
         before = [
@@ -1111,13 +1117,12 @@ class NodeMachine(RuleBasedStateMachine):
         """
         for table, unit, id_ in found:
             plain, port = f"{table.name}_{UNITS[unit]}", self.truth.plugged[unit].port
-            twins = self.truth.twins_of(unit)
             if id_ == plain:
                 if (table, unit, id_) in offered:
                     self.last_ports[plain] = port
-            elif table.identity == "serial" and len(twins) > 1 and table.name not in self.ties:
+            elif table.identity == "serial" and self._are_known_twins(unit) and table.name not in self.ties:
                 was = self.last_ports[plain]
-                assert was not in {self.truth.plugged[twin].port for twin in twins}
+                assert was not in {self.truth.plugged[twin].port for twin in self.truth.twins_of(unit)}
                 self.ties[table.name] = was
 
     def _key(self, table: Table, unit: str) -> tuple[object, ...]:

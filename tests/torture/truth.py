@@ -33,6 +33,7 @@ class Table:
     """The part of a [[resource]] table that the model knows.
 
     takes     the only serial number that it takes; None: every unit
+    at        the only port at which it takes units; None: every port
     follows   whether running containers follow their device when it is plugged in again
     stops     whether they are stopped while it is unplugged
     answer    how containers get its units: as devices or by CDI; None: as the node's setting says
@@ -42,6 +43,7 @@ class Table:
 
     name: str
     takes: str | None = None
+    at: str | None = None
     identity: str = "serial"
     replicas: int | None = None
     prestart: bool = False
@@ -54,6 +56,7 @@ class Table:
     def text(self) -> str:
         """The table as an operator writes it."""
         usb = 'vendor = "0403"' + ("" if self.takes is None else f', serial = "{self.takes}"')
+        usb += "" if self.at is None else f', port = "{self.at}"'
         lines = [
             "[[resource]]",
             f'name = "{self.name}"',
@@ -96,6 +99,9 @@ RULES: dict[str, tuple[Table, ...]] = {
     "B grouped by CDI": (Table("special", takes="OTHER", grouped=True, answer="cdi"), BASE),
     "one more": (BASE, Table("none", takes="NOBODY")),
     "B apart": (Table("special", takes="OTHER", follows=True), BASE),
+    "a twin apart": (Table("twin", takes="SAME", at="1"), BASE),
+    "a twin apart, renamed": (Table("serial", takes="SAME", at="1"), Table("twin")),
+    "a twin alone": (Table("ftdi", takes="SAME", at="2"),),
     "nothing": (),
 }
 
@@ -146,8 +152,10 @@ class Truth:
 
     def table_of(self, unit: str) -> Table | None:
         """The resource table that takes a unit."""
-        serial = UNITS[unit]
-        return next((table for table in self.tables if table.takes in (None, serial)), None)
+        serial, place = UNITS[unit], self.plugged.get(unit)
+        ports = (None, place.port if place else "")
+        fitting = (table for table in self.tables if table.takes in (None, serial) and table.at in ports)
+        return next(fitting, None)
 
     def twins_of(self, unit: str) -> set[str]:
         """The plugged units with the same serial number, including the unit itself."""

@@ -23,8 +23,9 @@ characters that are not allowed, or could be that of another identity, is shorte
 **Twins** are units with the same serial number. The first one keeps the plain id, which a pod may
 already hold, and is **tied** to its port as soon as a second one appears. Every other unit with this
 serial number gets an id that includes its port. Ties are never dropped: which twin was the first could
-not be found out again after a reboot. A serial number that tells nothing (`genericdp.core.fillers`),
-such as 0001, counts only together with the port.
+not be found out again after a reboot. Twins are remembered as such whatever resources take them: if each
+is in a resource of its own, each is tied to its port, and so is the first one under a new name. A serial
+number that tells nothing (`genericdp.core.fillers`), such as 0001, counts only together with the port.
 
 Each device node gets a **link** that is named after the id (and the place, if the device has
 several nodes). Pods get the link, never the kernel's name, so the answer that the kubelet saved
@@ -41,8 +42,8 @@ All of this is a function of the rules and the udev devices. The builder keeps w
 and sorts only the snapshots that an event replaced; a new builder comes to the same result. What has to
 outlive a device or a restart is `genericdp.core.memory`.
 
-Read in this order: `place`, `past`, `identity`, `ids`, `plugged`, `claims`, `group`, `offer`,
-`compose` (one device), `inventory`, `shared`, `sorting`, `build`, `changes`.
+Read in this order: `place`, `past`, `identity`, `ids`, `plugged`, `claims`, `group`, `twins`, `offer`,
+`compose` (one device), `inventory`, `shared`, `sorting`, `build`.
 
 Does not belong here: what a container gets for an id (`genericdp.core.allocate`), and why
 (`genericdp.core.explain`).

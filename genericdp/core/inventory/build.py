@@ -18,11 +18,12 @@ from genericdp.core.inventory.group import Group, gather, identity_of, is_told_b
 from genericdp.core.inventory.identity import Identity, UnidentifiedError, assign
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Offer, in_order
-from genericdp.core.inventory.past import NO_PAST, Past, Ties
+from genericdp.core.inventory.past import NO_PAST, Past, Ties, Twins, with_twins
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Told
 from genericdp.core.inventory.shared import shared_nodes
 from genericdp.core.inventory.sorting import Nodes, Sorting
+from genericdp.core.inventory.twins import SideBySide, twins_of
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import MissingPropertyError
@@ -44,6 +45,7 @@ class Builder:
         self._domain = domain
         self._answer = answer
         self._sorting = Sorting(self.resources)
+        self._side_by_side = SideBySide(self.resources)
         self._drafts: dict[str, _Draft] = {}
 
     def build(self, devices: Mapping[str, UdevDevice], past: Past = NO_PAST) -> Inventory:
@@ -56,6 +58,8 @@ class Builder:
             self._sorting.remove(each)
         for each in came:
             self._sorting.add(each)
+        self._side_by_side.see(left, came, self.claims.sockets.new)
+        past = with_twins(past, self._side_by_side.twins)
         if self.claims.plugged.unsettled:
             self.claims.seat(self._told(self.claims.plugged.unsettled, past), past)
         for resource in self.resources:
@@ -75,6 +79,7 @@ class Builder:
             refusals=tuple(sorted(refusal for draft in drafts for refusal in draft.refusals)),
             overlaps=tuple(sorted(self._sorting.overlaps.values())),
             ties={**past.ties, **new_ties},
+            twins=past.twins,
             unsure=tuple(sorted(id_ for draft in drafts for id_ in draft.unsure)),
             conflicts=tuple(sorted(self._sorting.conflicts.values())),
             doubted={id_: mine for draft in drafts for id_, mine in draft.doubted.items()},
@@ -102,7 +107,8 @@ class Builder:
         identified: list[tuple[Group, Identity]] = []
         for group in groups:
             try:
-                identified.append((group, identity_of(group)))
+                identity = identity_of(group)
+                identified.append((group, replace(identity, twins=twins_of(group, identity))))
             except UnidentifiedError as error:
                 refusals += group.refusals(str(error))
         return identified, refusals
@@ -140,11 +146,13 @@ class Builder:
         names = [*assigned.units]
         ties = {unit: assigned.ties[unit] for unit in dict.fromkeys(names) if unit in assigned.ties}
         plain: dict[str, str] = {}
+        twins = {twin for identity in identities for twin in identity.twins}
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
             links = links_of(group, identity, id_, past)
             names += links.by_unit
             ties |= links.ties
             plain |= links.plain
+            twins |= links.twins
             try:
                 device = composer.compose(group, identity, id_, unit, links.names)
                 composed.append(shared.with_them(device))
@@ -158,6 +166,8 @@ class Builder:
             refusals=refusals,
             names=set(names),
             ties=ties,
+            twins=past.twins & twins,
+            may_be_twins=frozenset(twins),
             unsure=assigned.unsure,
             seats=assigned.seats,
             plain=assigned.plain,
@@ -177,6 +187,7 @@ class _Draft:
     siblings  the spots of the nodes that have siblings, with their number
     names     what twins may have in common: the plain ids of all its units, and links
     ties      those of these names, old and new
+    twins     those of `may_be_twins` that are twins: what its units have in common with others
     seats, plain, doubted, untold  see `identity.Assignment`
     links     see `plain` of `compose.Links`
     unknown, of_several  see `past.Past`
@@ -188,6 +199,8 @@ class _Draft:
     refusals: Sequence[Refusal]
     names: set[str]
     ties: Ties
+    twins: Twins
+    may_be_twins: Twins
     unsure: Sequence[str]
     seats: Mapping[str, Sequence[Spot]]
     plain: Mapping[str, str]
@@ -203,6 +216,7 @@ class _Draft:
             self.changes == nodes.changes
             and self.siblings == siblings
             and self.ties == {unit: past.ties[unit] for unit in past.ties.keys() & self.names}
+            and self.twins == past.twins & self.may_be_twins
             and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
             and (self.unknown, self.of_several) == (past.unknown, past.of_several)
             and all(past.port_of(id_) == port for id_, port in self.plain.items())

@@ -19,7 +19,7 @@ from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of
 from genericdp.core.inventory.offer import Device, Health, Node
-from genericdp.core.inventory.past import Past, Ties
+from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, twin_of
 from genericdp.core.inventory.place import Spot
 from genericdp.core.rules.grouping import NODE
 from genericdp.core.rules.match import Verdict
@@ -140,25 +140,28 @@ class Links:
     by_unit  those names that a unit has by its serial number alone, or would have if it had no twin
     ties     such a name -> the exact port of the twin that had it first, "" if none had
     plain    such a name of a filler -> the exact port where it is remembered
+    twins    what the units named so have in common with their twins
     """
 
     names: Sequence[str]
     by_unit: Collection[str] = ()
     ties: Ties = field(default_factory=dict)
     plain: Mapping[str, str] = field(default_factory=dict)
+    twins: Twins = NO_TWINS
 
 
 def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
     """The names of the links of a group, with what they depend on."""
     if group.resource.group_by == NODE:
         return Links([id_])
-    spots = [member.place.spot for member in group.members]
+    places = [member.place for member in group.members]
+    spots = [place.spot for place in places]
     names = [_name(group, identity, id_, spot) for spot in spots]
-    rivals: dict[str, set[Spot]] = {}
+    rivals: dict[str, dict[Spot, Twin | None]] = {}
     plain: dict[str, str] = {}
-    for name, spot in zip(names, spots, strict=True):
+    for name, spot, place in zip(names, spots, places, strict=True):
         if _is_by_unit(group, identity, spot):
-            rivals.setdefault(name, set()).add(spot)
+            rivals.setdefault(name, {})[spot] = twin_of(place)
             if why_filler(spot.serial):
                 plain[name] = past.port_at(name, ())
     ties = _tie_links(rivals, past)
@@ -169,7 +172,8 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
         name if mine and times[name] == 1 else f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"
         for name, spot, mine in zip(names, spots, has_it, strict=True)
     ]
-    return Links(links, rivals.keys(), ties, plain)
+    twins = frozenset([twin for spots in rivals.values() for twin in spots.values() if twin])
+    return Links(links, rivals.keys(), ties, plain, twins)
 
 
 def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:
@@ -192,12 +196,14 @@ def _is_foreign(group: Group, identity: Identity, spot: Spot) -> bool:
     return group.subject is None or spot.port != identity.port.exact
 
 
-def _tie_links(rivals: Mapping[str, Collection[Spot]], past: Past) -> Ties:
-    """The ties of these names, with new ones for twins that are seen side by side for the first time."""
+def _tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> Ties:
+    """The ties of these names, with new ones for twins that are in one group, or take this name first."""
     ties = {name: past.ties[name] for name in rivals if name in past.ties}
     for name, spots in rivals.items():
-        if len({spot.port for spot in spots}) > 1 and name not in ties:
-            ties[name] = past.port_at(name, spots)
+        ports = {spot.port for spot in spots}
+        if name not in ties and (len(ports) > 1 or not past.twins.isdisjoint(spots.values())):
+            # Of the twins of other resources, only one can have it now.
+            ties[name] = past.port_at(name, spots) or (ports.pop() if len(ports) == 1 else "")
     return ties
 
 

@@ -14,7 +14,8 @@ number. Ports and properties never take the first form.
 
 Twins are units that claim the same serial number. The first one keeps the plain id and is tied to its port
 from the moment when the second one appears; ties are remembered for ever (`Ties`). Every other one has its
-port in its id. So has each of them if a pod holds such an id of which nothing is known.
+port in its id. So has each of them if a pod holds such an id of which nothing is known. Twins that several
+resources take each keep the plain id, and are tied all the same: an edit may bring them together.
 
 A filler such as `0001` is the serial number of too many units: each of them has its port in its id. One that
 got the plain id from an earlier release keeps it at its port for as long as it is remembered.
@@ -32,7 +33,7 @@ from genericdp.core.buses.kernel_name import may_be_kernel_name
 from genericdp.core.buses.port import Port, is_place
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_id
-from genericdp.core.inventory.past import Past, Ties, lost_among, seated, untold_among
+from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twins, lost_among, seated, untold_among
 from genericdp.core.inventory.place import Spot
 
 #: The comment in the device plugin API allows 63 characters for Device.ID.
@@ -64,6 +65,7 @@ class Identity:
     order     `order_of` it, used only for siblings that nothing else tells apart
     spots     where its nodes are: by them, siblings keep their ids
     is_spread whether its parts may be at several ports: then no port, and no number of a sibling, is its own
+    twins     what it has in common with its twins, if it has any
     """
 
     basis: str
@@ -74,6 +76,7 @@ class Identity:
     order: str
     spots: tuple[Spot, ...] = field(default=(), compare=False)
     is_spread: bool = False
+    twins: Twins = field(default=NO_TWINS, compare=False)
 
     @property
     def is_filler(self) -> bool:
@@ -184,12 +187,12 @@ def _lost_across(identity: Identity, spell: "Speller", past: Past) -> Iterator[s
 
 
 def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell: "Speller") -> Ties:
-    """The ties, with new ones for twins that are seen side by side for the first time.
+    """The ties, with new ones for twins that this resource, or a resource of this name, takes first.
 
     A pod that holds an id with the port of one tells of twins, too.
     """
     ports: dict[str, set[str]] = {}
-    plain, told = set[str](), set[str]()
+    plain, told, twins = set[str](), set[str](), set[str]()
     for unit, identity in zip(units, identities, strict=True):
         if not (identity.is_filler or identity.is_spread):
             ports.setdefault(unit, set()).add(identity.port.exact)
@@ -197,12 +200,15 @@ def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell
                 plain.add(unit)
             if lost_among(partial(spell.device, identity, at_port=True), past):
                 told.add(unit)
+            if not identity.twins.isdisjoint(past.twins):
+                twins.add(unit)
     new = {}
     for unit, rivals in ports.items():
-        if (len(rivals) > 1 or unit in told) and unit not in past.ties:
+        is_open = len(rivals) > 1 or unit in told
+        if (is_open or unit in twins) and unit not in past.ties:
             known = past.known_ports.get(unit, "")
             # If none of them is where the unit was, nobody can tell which one it is.
-            is_open = all(map(is_place, (known, *rivals))) or unit in plain | told
+            is_open = all(map(is_place, (known, *rivals))) or (is_open and unit in plain | told)
             new[unit] = known if known in rivals or is_open else min(rivals)
     return {**past.ties, **new} if new else past.ties
 

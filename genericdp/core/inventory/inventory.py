@@ -1,8 +1,8 @@
-"""The inventory: what every resource makes of the devices now.
+"""The inventory: what every resource makes of the devices now, and how two of them differ.
 
 The rules of this file:
 
-* An inventory is a value. It is built whole, every time; two of them are compared (`changes`), never patched.
+* An inventory is a value. It is built whole, every time; two of them are compared (`diff`), never patched.
 * Whatever is not offered is in it with its reason, so that `list`, `explain` and the log can tell.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.offer import Device, Health, Node, Offer
-from genericdp.core.inventory.past import Ties
+from genericdp.core.inventory.past import NO_TWINS, Ties, Twins
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -57,6 +57,7 @@ class Inventory:
     renamed_links   links that an earlier release named otherwise -> the device node to which they lead
     held_links      more links, which no pod gets: to the nodes of held ids whose links lead nowhere
     conflicts       exclusive device nodes that other resources share
+    twins           the units that have been seen side by side with their twins
     """
 
     offers: Mapping[str, Offer] = field(default_factory=dict)
@@ -71,6 +72,7 @@ class Inventory:
     conflicts: tuple[Conflict, ...] = ()
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
     untold: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    twins: Twins = NO_TWINS
 
     def refused_until_pods_go(self, resource: str) -> dict[str, str]:
         """The ids of the resource whose devices are plugged in and not offered until pods have gone; why."""
@@ -130,3 +132,30 @@ def without_links(inventory: Inventory, failed: Mapping[str, str]) -> Inventory:
         for name, offer in inventory.offers.items()
     }
     return replace(inventory, offers=offers)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The difference, by resource name.
+
+    added, removed   resources that came or went
+    updated          resources whose list for the kubelet changed, or whose answers to it did
+    """
+
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    updated: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.updated)
+
+
+def diff(old: Inventory, new: Inventory) -> Changes:
+    """What changed from one inventory to the next. Empty exactly when the offers are equal."""
+    return Changes(
+        added=tuple(name for name in new.offers if name not in old.offers),
+        removed=tuple(name for name in old.offers if name not in new.offers),
+        updated=tuple(
+            name for name, offer in new.offers.items() if name in old.offers and offer != old.offers[name]
+        ),
+    )

@@ -5,16 +5,47 @@ first is remembered then.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from genericdp.core.inventory.place import Spot
+from genericdp.core.fillers import why_filler
+from genericdp.core.inventory.place import Place, Spot
 from genericdp.core.usb_port import At
 
 #: Ties of twins: the plain id of a unit, or a link that says nothing but its serial number -> the exact port
 #: of the unit that has it, "" if none has it because nobody can tell which one had it.
 Ties = Mapping[str, str]
+
+
+class Twin(NamedTuple):
+    """What units have in common that are twins, in whatever resources they are.
+
+    basis   what tells that they are: "serial", or the properties that rules name (`identity.basis_of`)
+    key     the serial number, or the values
+    model   see `place.model_of`; "" if they are not on USB
+    within  the place of a device node in each of them, in full
+    """
+
+    basis: str
+    key: str
+    model: str
+    within: str
+
+
+#: The twins that have been seen side by side.
+Twins = frozenset[Twin]
+
+NO_TWINS: Twins = frozenset()
+
+
+def twin_of(place: Place) -> Twin | None:
+    """What a device node here has in common with that of a twin; None if it can have none."""
+    spot = place.spot
+    if not spot.serial or place.untold or why_filler(spot.serial):
+        return None
+    return Twin("serial", spot.serial, place.model, spot.within)
+
 
 #: Of how many siblings the ids are looked for that pods hold and of which nothing is known.
 SIBLING_LIMIT = 64
@@ -68,6 +99,7 @@ class Past:
     at           what is remembered at the ports of sockets of USB 3
     unknown      the devices that pods hold and of which nothing is known but the id
     of_several   those of them that had siblings: the links say so that a pod got, or they were seen
+    twins        the units that have been seen side by side with their twins
     """
 
     ties: Ties = field(default_factory=dict)
@@ -80,6 +112,7 @@ class Past:
     at: At = field(default_factory=At)
     unknown: Collection[str] = frozenset()
     of_several: frozenset[str] = frozenset()
+    twins: Twins = NO_TWINS
 
     @cached_property
     def beginnings(self) -> Collection[str]:
@@ -88,6 +121,11 @@ class Past:
 
 
 NO_PAST = Past()
+
+
+def with_twins(past: Past, twins: Twins) -> Past:
+    """What is remembered, with these twins that have just been seen side by side."""
+    return past if twins <= past.twins else replace(past, twins=past.twins | twins)
 
 
 def lost_among(spelled: Callable[[int], str], past: Past) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from genericdp.core.inventory.ids import may_be_device, may_be_id, may_be_id_of
+from genericdp.core.inventory.past import Twin
 from genericdp.core.inventory.place import UNKNOWN, Spot
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.rules.name import why_not_a_resource_name
@@ -139,6 +140,12 @@ def apart(value: Any) -> dict[str, Pair]:
             raise ValueError(f"{slow!r} or {fast!r} is not a USB port")
         found[slow] = Pair(fast, truth(is_crossed))
     return found
+
+
+def twin(value: Any) -> Twin:
+    """What twins have in common."""
+    basis, key, model, within = (text(each) for each in items(value))
+    return Twin(basis, key, model, within)
 
 
 def spot(value: Any) -> Spot:

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, repeat
 
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.inventory.past import Known, Past, Siblings, Ties
+from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.held import Held, give
@@ -16,6 +16,9 @@ from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
 
 #: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
 SAVE_WITHIN_S = 1.0
+
+#: How many ties of twins are remembered, and how many twins. Beyond that, only those of remembered devices.
+TIE_LIMIT = 10_000
 
 #: How long two units are in a socket before they are not one that comes back, in seconds.
 TWO_AFTER_S = 60.0
@@ -36,6 +39,7 @@ class Memory:
     is_untold  whether it began with nothing, and nobody has said yet what pods held then
     apart    the sockets of USB 3 in which two units were at once
     two      those that hold two units -> since when, and what they will be if these stay
+    twins    the units that have been seen side by side with their twins
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -49,24 +53,23 @@ class Memory:
     is_untold: bool = False
     apart: Pairs = field(default_factory=dict)
     two: Mapping[str, tuple[float, Pair]] = field(default_factory=dict, compare=False)
+    twins: Twins = NO_TWINS
 
     @property
     def past(self) -> Past:
         """What ids depend on."""
-        ports = self.known_ports
+        past = Past(
+            self.ties,
+            self.known_ports,
+            port_of=self._port_of,
+            port_at=self._port_at,
+            at=self._at,
+            twins=self.twins,
+        )
         if self.is_of_earlier_release:
             # It did not number siblings.
-            return Past(self.ties, ports, port_of=self._port_of, port_at=self._port_at, at=self._at)
-        return Past(
-            self.ties,
-            ports,
-            self.siblings,
-            _Numbers(self),
-            self._spots_of,
-            self._port_of,
-            self._port_at,
-            self._at,
-        )
+            return past
+        return replace(past, siblings=self.siblings, known_at=_Numbers(self), spots_of=self._spots_of)
 
     @property
     def known_ports(self) -> Ties:
@@ -202,6 +205,23 @@ def after_allocate(
     return replace(memory, held=held, answered=answered)
 
 
+def ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
+    """The ties to remember when these devices are, by id."""
+    if len(ties) <= TIE_LIMIT:
+        return ties
+    units = {known.device.unit for known in devices.values()}
+    # A link begins with the id of its device.
+    return {name: port for name, port in ties.items() if name in units or name.partition("@")[0] in devices}
+
+
+def twins_worth_keeping(twins: Twins, devices: Iterable[Remembered]) -> Twins:
+    """The twins to remember when these devices are; those that properties tell, if there are no others."""
+    if len(twins) <= TIE_LIMIT:
+        return twins
+    spots = (each for known in devices for each in known.device.spots_with_models)
+    return twins & {Twin("serial", spot.serial, model, spot.within) for spot, model in spots}
+
+
 def of_any_boot(memory: Memory) -> Memory:
     """The memory if nobody knows whether its devices were seen in this boot."""
     devices = {id_: replace(known, is_of_this_boot=True) for id_, known in memory.devices.items()}
@@ -217,11 +237,12 @@ def resumed(memory: Memory, now: float) -> Memory:
 def save_within_s(before: Memory, after: Memory) -> float | None:
     """How long the new memory may wait to be saved, in seconds; None if nothing changed.
 
-    New ties, holdings and CDI devices may not wait: after a power cut, nothing else tells which of two twins
-    came first, and nothing tells at once who holds what, or what the names in saved answers mean. A holding
-    is new if it says something else of its id.
+    New ties, twins, holdings and CDI devices may not wait: after a power cut, nothing else tells which of
+    two twins came first, and nothing tells at once who holds what, or what the names in saved answers mean.
+    A holding is new if it says something else of its id.
     """
     if after == before:
         return None
     gained = not after.held.items() <= before.held.items() or after.answered.keys() - before.answered.keys()
-    return 0.0 if after.ties != before.ties or gained else SAVE_WITHIN_S
+    is_tied = (after.ties, after.twins) != (before.ties, before.twins)
+    return 0.0 if is_tied or gained else SAVE_WITHIN_S

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
-from genericdp.core.inventory.past import Siblings, Ties
+from genericdp.core.inventory.past import Siblings
 from genericdp.core.inventory.plugged import NOTHING_PLUGGED, Plugged
 from genericdp.core.memory.absence import Absence
 from genericdp.core.memory.answered import (
@@ -30,7 +30,7 @@ from genericdp.core.memory.answered import (
     with_links,
 )
 from genericdp.core.memory.held import Answer, learn
-from genericdp.core.memory.memory import TWO_AFTER_S, Memory
+from genericdp.core.memory.memory import TWO_AFTER_S, Memory, ties_worth_keeping, twins_worth_keeping
 from genericdp.core.memory.remembered import Remembered, with_lost
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
@@ -39,9 +39,6 @@ from genericdp.core.memory.waiting.other_ids import ids_that_wait, with_waiting
 from genericdp.core.memory.waiting.unread import Unread
 from genericdp.core.memory.withdrawn import Shares, next_dropping, withdraw
 from genericdp.core.rules.resource import Resource, grace_s
-
-#: How many ties of twins are remembered. Beyond that, only the ties of remembered units are kept.
-TIE_LIMIT = 10_000
 
 
 def remember(
@@ -132,12 +129,13 @@ def remember(
     )
     return complete, Memory(
         devices,
-        _ties_worth_keeping(inventory.ties, devices),
+        ties_worth_keeping(inventory.ties, devices),
         shares,
         held,
         _siblings(plugged, devices),
         still_held(memory.answered, held),
         still_renamed(memory.renamed, held_devices),
+        twins=twins_worth_keeping(inventory.twins, devices.values()),
     )
 
 
@@ -266,14 +264,6 @@ def _by_resource(devices: Mapping[str, Remembered]) -> dict[str, dict[str, Remem
     for id_, known in devices.items():
         mine.setdefault(known.resource, {})[id_] = known
     return mine
-
-
-def _ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
-    if len(ties) <= TIE_LIMIT:
-        return ties
-    units = {known.device.unit for known in devices.values()}
-    # A link begins with the id of its device.
-    return {name: port for name, port in ties.items() if name in units or name.partition("@")[0] in devices}
 
 
 def _with_devices(offer: Offer, devices: Sequence[Device], crowded: Sequence[Device]) -> Offer:

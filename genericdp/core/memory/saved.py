@@ -128,6 +128,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             if memory.apart
             else {}
         ),
+        **({"twins": [list(twin) for twin in sorted(memory.twins)]} if memory.twins else {}),
     }
 
 
@@ -182,6 +183,7 @@ def _parse(document: Any, boot: str) -> Memory:
         "answered" not in document,
         is_untold,
         fields.apart(document.get("apart", {})),
+        twins=frozenset(map(fields.twin, fields.items(document.get("twins", [])))),
     )
 
 

@@ -109,10 +109,11 @@ def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:
 def is_hasty(before: Memory, after: Memory) -> bool:
     """Whether a memory must not count before every device has been read: an event shows only one of them.
 
-    That is so if twins are tied, which is for good, and if an id that a pod holds gets another device node:
-    what has come may only look like the one that the pod got, whose own event has not been heard yet.
+    That is so if twins are found or tied, which is for good, and if an id that a pod holds gets another
+    device node: what has come may only look like the one that the pod got, whose own event has not been heard
+    yet.
     """
-    return bool(after.ties.keys() - before.ties.keys()) or any(
+    return bool(after.ties.keys() - before.ties.keys() or after.twins - before.twins) or any(
         was is not now and was is not None and now is not None and _has_another_node(was, now)
         for holding in after.held.values()
         for was, now in ((before.devices.get(holding.device), after.devices.get(holding.device)),)

@@ -17,8 +17,7 @@ from enum import StrEnum
 
 from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import RescanCause
-from genericdp.core.inventory.changes import Changes
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Changes, Inventory
 
 #: How many different kinds one count distinguishes.
 KIND_LIMIT = 500

@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.changes import Changes, diff
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Changes, Inventory, diff
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.inventories import inventory_of
 

@@ -11,9 +11,8 @@ from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import plugged_of
-from genericdp.core.memory import remember as module
 from genericdp.core.memory.held import Answer, Holding
-from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
+from genericdp.core.memory.memory import SAVE_WITHIN_S, TIE_LIMIT, Memory, save_within_s
 from genericdp.core.memory.remember import next_forgetting, remember
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renewal import HELD_LINK_LIMIT, LINK_LIMIT
@@ -325,7 +324,7 @@ def invented(numbers: Iterable[int], **keys: int) -> Inventory:
 
 
 def test_twins_by_the_thousand_do_not_fill_the_memory() -> None:
-    ties = {f"x_{n}": "somewhere" for n in range(module.TIE_LIMIT)}
+    ties = {f"x_{n}": "somewhere" for n in range(TIE_LIMIT)}
     few = replace(invented([1]), ties=ties)
     assert remember(few, Memory(), 0.0, None)[1].ties == ties
     known = Device("x_1", unit="x_1")

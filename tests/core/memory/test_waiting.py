@@ -271,7 +271,8 @@ def test_each_twin_waits_under_another_name_only_for_the_pod_that_has_it(*, rebo
     assert set(node.look(rule("serial"), *TWINS, answer=answered(node)).values()) == {"Healthy"}
 
 
-def test_a_twin_that_another_rule_matches_is_free_while_what_a_pod_has_is_where_it_was() -> None:
+def test_a_twin_that_another_rule_matches_is_free_wherever_the_unit_of_a_pod_is() -> None:
+    """They have been side by side, so neither of them is ever mistaken for the other one."""
     rules = rule("ftdi", match=AT_PORT.format(1)) + rule("b", match=AT_PORT.format(2))
     renamed = rules.replace('"ftdi"', '"c"')
     node = Node()
@@ -279,7 +280,16 @@ def test_a_twin_that_another_rule_matches_is_free_while_what_a_pod_has_is_where_
     node.allocate("ftdi_A5")
     waiting = "a pod may still hold it as ftdi_A5 of example.com/ftdi"
     assert node.look(renamed, *TWINS[:2]) == {"c_A5": waiting, "b_A5": "Healthy"}
-    assert node.look(renamed, TWINS[1]) == {"c_A5": "it is unplugged", "b_A5": waiting}
+    assert node.look(renamed, TWINS[1]) == {"c_A5": "it is unplugged", "b_A5": "Healthy"}
+
+
+def test_what_comes_after_the_unit_of_a_pod_has_left_may_be_that_unit() -> None:
+    rules = rule("ftdi", match=AT_PORT.format(1)) + rule("b", match=AT_PORT.format(2))
+    node = Node()
+    node.look(rules, TWINS[0])
+    node.allocate("ftdi_A5")
+    waiting = "a pod may still hold it as ftdi_A5 of example.com/ftdi"
+    assert node.look(rules, TWINS[1]) == {"ftdi_A5": "it is unplugged", "b_A5": waiting}
 
 
 @pytest.mark.parametrize("left", [1, 2])
@@ -333,9 +343,10 @@ def test_whoever_got_what_is_at_the_same_port_is_named_first() -> None:
 def test_what_cannot_be_read_where_a_pod_got_it_may_have_left() -> None:
     rules = rule("a", match=AT_PORT.format(1)) + rule("b", match=AT_PORT.format(2))
     node = Node()
-    node.look(rules, *TWINS[:2])
+    node.look(rules, TWINS[0])
     node.allocate("a_A5")
-    told = node.look(rules.replace('"a"', '"c"'), *TWINS[:2], unread=[TWINS[0].sys_path])
+    stale = replace(TWINS[0], initialized=False)
+    told = node.look(rules.replace('"a"', '"c"'), stale, TWINS[1], unread=[TWINS[0].sys_path])
     assert told["b_A5"] == "a pod may still hold it as a_A5 of example.com/a"
 
 

@@ -5,8 +5,7 @@ from functools import partial
 
 import pytest
 
-from genericdp.core.inventory.changes import diff
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Inventory, diff
 from genericdp.core.inventory.offer import Health
 from genericdp.core.memory import withdrawn as module
 from genericdp.core.memory.held import PODS_SETTLE_S, Holding

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import RescanCause
-from genericdp.core.inventory.changes import Changes, diff
+from genericdp.core.inventory.inventory import Changes, diff
 from genericdp.core.status.history import ALLOCATION_BOUNDS_S, KIND_LIMIT, Counts, Durations, History, Since
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.inventories import inventory_of

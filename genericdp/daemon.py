@@ -18,7 +18,7 @@ from genericdp import log, usb
 from genericdp.core.hint import Hint, RescanCause, Resync, Uevent
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory, diff, without_links
-from genericdp.core.memory.held import Answer, joined
+from genericdp.core.memory.answer import Answer, joined
 from genericdp.core.memory.memory import Memory, after_allocate, resumed
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.rules.settings import Settings

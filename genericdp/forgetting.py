@@ -28,7 +28,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Protocol
 
-from genericdp.core.memory.held import Answer, Held, may_be_of_the_past
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import Held, may_be_of_the_past
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
 from genericdp.files import links

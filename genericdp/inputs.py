@@ -12,7 +12,7 @@ from genericdp.core.hint import Hint
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.take import is_hasty, take_inventory

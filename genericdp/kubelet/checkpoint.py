@@ -28,7 +28,7 @@ from google.protobuf.message import DecodeError
 
 from genericdp.core.comeback.judge import Answers, Saved
 from genericdp.core.inventory.shared import SHARED, is_shared_link
-from genericdp.core.memory.held import Named
+from genericdp.core.memory.answer import Named
 from genericdp.core.rules.name import cdi_kind, env_names
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short

@@ -15,7 +15,8 @@ import os
 from collections.abc import Callable
 
 from genericdp import log
-from genericdp.core.memory.held import Answer, Held
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import Held
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.directories import (

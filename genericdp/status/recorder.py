@@ -14,7 +14,8 @@ from genericdp import log
 from genericdp.core.hint import Deafness, Hint, NodeChange, Resync, Uevent
 from genericdp.core.hostile import for_quote
 from genericdp.core.inventory.inventory import Changes, Inventory
-from genericdp.core.memory.held import Answer, not_taken
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import not_taken
 from genericdp.core.memory.memory import Memory
 from genericdp.core.status import events
 from genericdp.core.status.history import History, Retried

@@ -11,7 +11,8 @@ import grpc.aio
 import pytest
 
 from genericdp import forgetting
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, Named
+from genericdp.core.memory.answer import Answer, Named
+from genericdp.core.memory.held import PODS_SETTLE_S, Held, Holding
 from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder, Holdings
 from genericdp.errors import GenericdpError
 from genericdp.forgetting import ASK_NOW_S, FIRST_TRIES, Forgetting

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import pytest
 
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.withdrawn import REASON
 from genericdp.core.status.history import Retried
 from genericdp.files.state import StateFile

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from genericdp.core.hint import Hint
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.answer import Answer
 from genericdp.core.status.history import Retried
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE

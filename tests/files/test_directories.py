@@ -9,7 +9,7 @@ import pytest
 
 from genericdp import forgetting
 from genericdp.core.memory import held
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.answer import Answer
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError

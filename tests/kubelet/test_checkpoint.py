@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.comeback.judge import Saved
-from genericdp.core.memory.held import Named
+from genericdp.core.memory.answer import Named
 from genericdp.core.rules.name import cdi_kind
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError

@@ -15,8 +15,9 @@ from genericdp.core.cdi import by_names, cdi_device
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Node, Offer
+from genericdp.core.memory.answer import Answer, Named
 from genericdp.core.memory.answered import learn_names
-from genericdp.core.memory.held import Answer, Named, give
+from genericdp.core.memory.held import give
 from genericdp.core.prefer import prefer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import EVERY_NODE, Prefer, Resource

@@ -20,8 +20,8 @@ from genericdp.core.comeback.plugs import (
 )
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.build import Builder
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import CdiDevice
-from genericdp.core.memory.held import Answer
 from genericdp.core.memory.memory import Memory, after_allocate
 from genericdp.core.memory.saved import dump, load
 from genericdp.core.memory.take import take_inventory

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Named
+from genericdp.core.memory.answer import Answer, Named
+from genericdp.core.memory.held import PODS_SETTLE_S
 from genericdp.core.memory.memory import Memory, resumed
 from tests.properties.pods import Pod as GivenPod
 from tests.properties.pods import allocated, apart, behind_links, check_lists, healthy

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.memory import Memory, resumed
 from tests.properties.test_laws_of_the_lost_memory import left_links
 from tests.scenes.builders import a_usb_serial

@@ -15,7 +15,8 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import Answer, give
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from tests.properties.pods import allocated, apart, behind_cdi, behind_links, check_lists, healthy

@@ -10,7 +10,8 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, give
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import PODS_SETTLE_S, give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from tests.scenes.builders import a_usb_node, by_sys_path, resources_of

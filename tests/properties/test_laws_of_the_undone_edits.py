@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import PODS_SETTLE_S
 from tests.properties.pods import allocated, apart, behind_links, check_lists, healthy
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule

@@ -8,7 +8,8 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, give
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import PODS_SETTLE_S, give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from tests.scenes.builders import by_sys_path, resources_of
@@ -51,6 +52,10 @@ class Node:
         offer = self.offer_of(ids[0])
         allocate(offer, ids, "/dev/genericdp")
         self.memory = replace(self.memory, held=give(self.memory.held, offer, ids, self.now))
+
+    def links(self) -> dict[str, str | None]:
+        """All links in the directory of links, with the device nodes to which they lead."""
+        return {**self.inventory.links(), **self.inventory.held_links}
 
     def offer_of(self, id_: str) -> Offer:
         return next(offer for offer in self.inventory.offers.values() if id_ in offer.ids)

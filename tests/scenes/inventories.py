@@ -5,7 +5,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.past import Past, Ties
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.memory import Memory
 from tests.scenes.builders import by_sys_path, resources_of
 

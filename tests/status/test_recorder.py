@@ -9,7 +9,7 @@ from genericdp.core.allocate import RefusalReason
 from genericdp.core.hint import Deafness, RescanCause, Resync, Silence, SilenceCause
 from genericdp.core.inventory.inventory import Inventory, diff
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import Resource

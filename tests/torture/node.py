@@ -21,7 +21,8 @@ from genericdp.core.comeback.plugs import next_case
 from genericdp.core.device import DeviceNumber
 from genericdp.core.hint import RescanCause, Resync
 from genericdp.core.inventory.shared import is_shared_link
-from genericdp.core.memory.held import HELD, Answer
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import HELD
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status import holdings
 from genericdp.core.status.report import report

@@ -34,7 +34,8 @@ from genericdp.core.inventory.place import (
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory import fields
-from genericdp.core.memory.held import HELD, PODS_SETTLE_S, Answer, Held, Holding, Named, device_of
+from genericdp.core.memory.answer import Answer, Named
+from genericdp.core.memory.held import HELD, PODS_SETTLE_S, Held, Holding, device_of
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renewal import HELD_LINK_LIMIT
 from genericdp.core.memory.room import ID_LIMIT
@@ -203,18 +204,22 @@ def with_led(
 
 
 def held_links(
-    held: Iterable[str],
+    held: Held,
     devices: Mapping[str, Remembered],
     plugged: Plugged,
     moved: Mapping[str, Sequence[Spot]],
 ) -> Mapping[str, str]:
     """Links to the device nodes of what pods hold, where no link of its id leads to them now.
 
-    No pod gets them. If the memory is lost, they show which device nodes the id meant.
+    And those with the ids of replicas that are not shared, because each was the only one when a pod got it.
+
+    No pod gets them. If the memory is lost, they show which device nodes the id meant, and that nobody shares
+    them.
 
     moved  where units of held devices are that have another id at another port
     """
-    mine = {id_: devices[id_] for id_ in held if id_ in devices}
+    alone = {id_: each.device for id_, each in held.items() if not each.shared and id_ != each.device}
+    mine = {id_: devices[id_] for id_ in {each.device for each in held.values()} if id_ in devices}
     hidden = {
         id_: (*_hidden(known),)
         for id_, known in mine.items()
@@ -235,6 +240,10 @@ def held_links(
         )
         paths = dict.fromkeys(node.device_node for node in chain.from_iterable(several) if node.device_node)
         found |= {f"{HELD}{id_}" + (f"@{n}" if n else ""): path for n, path in enumerate(paths)}
+    for id_, device in alone.items():
+        spots = mine[device].device.spots if device in mine else ()
+        nodes = (node for spot in spots for node in plugged.nodes_at(spot))
+        found |= {f"{HELD}{id_}": node.device_node for node in islice(nodes, 1) if node.device_node}
     return found
 
 

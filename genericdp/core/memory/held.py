@@ -23,14 +23,15 @@ from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.ids import may_be_current_id, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.remembered import Remembered, is_unknown
 from genericdp.core.memory.room import ID_LIMIT
 
 #: How long the admission of a pod may take after Allocate, in seconds: other plugins are asked, too.
 PODS_SETTLE_S = 120.0
 
-#: The prefix of links to device nodes that pods hold although the links of their ids lead nowhere. No id
-#: contains a "+".
+#: The prefix of links to device nodes that pods hold although the links of their ids lead nowhere, and of
+#: those with the id of a replica that was the only one. No id contains a "+".
 HELD = "held+"
 
 
@@ -61,58 +62,6 @@ Held = Mapping[str, Holding]
 
 #: Each is a resource and an id.
 _Pairs = Iterable[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """What the kubelet's checkpoint says of an answer that named more than the ids.
-
-    ids    what the container was given of the resource
-    cdi    the CDI devices that the answer named, if it named nothing else
-    links  the links that it named, of any of these ids
-    """
-
-    resource: str
-    ids: frozenset[str]
-    cdi: tuple[str, ...] = ()
-    links: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An answer of PodResources.
-
-    ids           (resource, id) of every device that a container holds
-    asked         when the question was asked, on the clock of `remember`
-    complete      whether an id that is missing is free; a kubelet that has just started does not know its
-                  pods
-    checkpointed  the ids in the kubelet's checkpoint, also of pods that have gone; None: nobody knows
-    first         whether it is the first one of a kubelet, as far as this daemon knows
-    named         what the checkpoint says of answers, also of pods that have gone
-    earlier       (resource, id) of what is in the checkpoint and may have been given before this daemon
-                  serves
-    led           where links led before this daemon serves: link -> path of the device node
-    ours          the resources of answers in the checkpoint that name links of ours
-    """
-
-    ids: frozenset[tuple[str, str]]
-    asked: float
-    complete: bool
-    checkpointed: frozenset[str] | None = frozenset()
-    first: bool = False
-    named: tuple[Named, ...] = ()
-    earlier: frozenset[tuple[str, str]] = frozenset()
-    led: Mapping[str, str] = field(default_factory=dict)
-    ours: frozenset[str] = frozenset()
-
-
-def joined(before: Answer | None, answer: Answer | None) -> Answer | None:
-    """What two answers say together, if the step that took the first one has failed. Nobody asks again."""
-    if before is None or answer is None:
-        return answer or before
-    first, led = answer.first or before.first, answer.led or before.led
-    earlier, ours = answer.earlier | before.earlier, answer.ours | before.ours
-    return replace(answer, first=first, earlier=earlier, led=led, ours=ours)
 
 
 def is_being_admitted(holding: Holding, now: float) -> bool:
@@ -156,6 +105,9 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
     for named, known, is_listed in ((answer.ids, kept, True), (answer.earlier, held, False)):
         new = _of_ours((each for each in named if each[1] not in known), ours, devices, with_links)
         after = _with(after, new, offers, devices, sure, listed=is_listed)
+    # Whatever the rules say now.
+    alone = _only_ones(answer.led) & (after.keys() - held.keys()) if answer.led else ()
+    after = {**after, **{id_: replace(after[id_], shared=False) for id_ in alone}} if alone else after
     return held if after == held else after
 
 
@@ -260,6 +212,12 @@ def _with_room(others: _Pairs, held: Held, devices: Mapping[str, Remembered], *,
             ids[name] += 1
             taken[id_] = _unoffered(name, id_, devices, listed=listed)
     return taken
+
+
+def _only_ones(led: Iterable[str]) -> frozenset[str]:
+    """The ids of replicas that were the only ones of their devices, as these links say (`held_links`)."""
+    names = (link.removeprefix(HELD) for link in led if link.startswith(HELD) and "@" not in link)
+    return frozenset([id_ for id_ in names if may_be_id_of(id_.rpartition(".")[0], id_)])
 
 
 def _is_known(id_: str, devices: Container[str]) -> bool:

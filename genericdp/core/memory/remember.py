@@ -21,6 +21,7 @@ from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.past import Siblings
 from genericdp.core.inventory.plugged import NOTHING_PLUGGED, Plugged
 from genericdp.core.memory.absence import Absence
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import (
     held_links,
     learn_links,
@@ -29,7 +30,7 @@ from genericdp.core.memory.answered import (
     with_led,
     with_links,
 )
-from genericdp.core.memory.held import Answer, learn
+from genericdp.core.memory.held import learn
 from genericdp.core.memory.memory import TWO_AFTER_S, Memory, ties_worth_keeping, twins_worth_keeping
 from genericdp.core.memory.remembered import Remembered, with_lost
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
@@ -124,7 +125,7 @@ def remember(
         waiting=tuple(sorted((*ids_that_wait(shared, final), *others))),
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
         orphaned_links=tuple(sorted({*orphaned_links})),
-        held_links=held_links(held_devices, devices, plugged, moved),
+        held_links=held_links(held, devices, plugged, moved),
         renamed_links=leading(still_renamed(memory.renamed, held_devices), final, devices),
     )
     return complete, Memory(

@@ -16,8 +16,9 @@ from genericdp.core.buses.port import takes_one, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import of_several
-from genericdp.core.memory.held import Answer, new_ids, unknown
+from genericdp.core.memory.held import new_ids, unknown
 from genericdp.core.memory.memory import Memory, with_apart, with_lasting
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.remembered import Remembered

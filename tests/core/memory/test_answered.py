@@ -5,8 +5,9 @@ import json
 import pytest
 
 from genericdp.core.memory import saved
+from genericdp.core.memory.answer import Answer, Named
 from genericdp.core.memory.answered import CdiDevice, answer, learn_names, resumed_at, still_held
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer, Held, Holding, Named
+from genericdp.core.memory.held import PODS_SETTLE_S, Held, Holding
 from genericdp.core.memory.memory import Memory
 
 FTDI = "example.com/ftdi"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.answer import Answer
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.edits import Node, rule
 

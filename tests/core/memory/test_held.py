@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import (
     PODS_SETTLE_S,
-    Answer,
     Held,
     Holding,
     give,

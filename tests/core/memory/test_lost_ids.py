@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import Answer, Named, joined
+from genericdp.core.memory.answer import Answer, Named, joined
 from genericdp.core.memory.memory import Memory, resumed
 from genericdp.core.rules.resource import UNPLUG_GRACE_S
 from tests.core.memory.test_without_nodes import a_unit, by_all, why_waiting, without_node

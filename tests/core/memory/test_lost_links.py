@@ -6,8 +6,9 @@ CRI-O starts a container without the device if a link that the saved answer name
 import pytest
 
 from genericdp.core.memory import saved
+from genericdp.core.memory.answer import Answer, Named
 from genericdp.core.memory.answered import LEARNED_LIMIT, learn_links
-from genericdp.core.memory.held import Answer, Held, Holding, Named
+from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.memory import Memory, resumed
 from genericdp.core.memory.renewal import HELD_LINK_LIMIT
 from genericdp.core.memory.room import ID_LIMIT

@@ -6,7 +6,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import Answer, Named
+from genericdp.core.memory.answer import Answer, Named
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 

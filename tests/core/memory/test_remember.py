@@ -11,7 +11,8 @@ from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import plugged_of
-from genericdp.core.memory.held import Answer, Holding
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import SAVE_WITHIN_S, TIE_LIMIT, Memory, save_within_s
 from genericdp.core.memory.remember import next_forgetting, remember
 from genericdp.core.memory.remembered import Remembered

@@ -9,7 +9,8 @@ from genericdp.core.inventory.identity import ID_LIMIT as ID_LENGTH
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Offer, in_order
 from genericdp.core.memory import room as module
-from genericdp.core.memory.held import Answer, give
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.room import ID_LIMIT

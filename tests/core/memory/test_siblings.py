@@ -6,7 +6,8 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import PODS_SETTLE_S
 from tests.core.memory.test_renewal import ANY, FIRST, SECOND, SERIAL_CARD
 from tests.scenes.builders import a_usb_node
 from tests.scenes.edits import Node, rule

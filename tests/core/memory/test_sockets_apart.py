@@ -9,7 +9,8 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import PODS_SETTLE_S
 from genericdp.core.memory.memory import TWO_AFTER_S, Memory
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.memory.take import take_inventory

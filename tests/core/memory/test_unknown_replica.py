@@ -1,8 +1,12 @@
 """An id that a pod holds is listed, also if the memory was lost and `replicas` was edited."""
 
+from dataclasses import replace
+
 import pytest
 
-from genericdp.core.memory.held import Answer
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import HELD
+from genericdp.core.memory.memory import Memory, resumed
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.edits import Node, rule
 
@@ -38,3 +42,45 @@ def test_ids_of_another_plugin_take_no_more_room_than_one_id_each() -> None:
         assert node.inventory.refusals == ()
     assert node.inventory.links()["old_7"] is None
     assert "old_7" not in node.look(rules, stick, answer=node.nobody_holds_anything())
+
+
+ONLY = rule("x", "replicas = 1")
+EDITS = {
+    "shared by two": (rule("x", "replicas = 2"), "x_A.1"),
+    "renamed, and shared by two": (rule("y", "replicas = 2"), "y_A.1"),
+}
+
+
+@pytest.mark.parametrize("loses", ["after the edit", "before the edit"])
+@pytest.mark.parametrize(("edited", "other"), EDITS.values(), ids=EDITS)
+def test_what_only_one_pod_may_have_is_not_shared_although_the_memory_is_lost(
+    edited: str, other: str, loses: str
+) -> None:
+    """Its id looks like that of one of several replicas. The links tell that it was the only one."""
+    stick, node = a_usb_serial(0, serial="A"), Node()
+    node.look(ONLY, stick)
+    node.allocate("x_A.0")
+    node.look(ONLY, stick)
+    if loses == "after the edit":
+        assert node.look(edited, stick)[other] == "a pod may still hold it as x_A.0" + (
+            "" if other.startswith("x") else " of example.com/x"
+        )
+    held = frozenset({("example.com/x", "x_A.0")})
+    led = {name: path for name, path in node.links().items() if path is not None}
+    node.memory = resumed(Memory(), node.now)
+    first = Answer(frozenset(), node.now, complete=False, checkpointed=None, earlier=held, led=led)
+    told = node.look(edited, stick, answer=replace(first, ours=frozenset({"example.com/x"})))
+    assert told[other].startswith("a pod may still hold it as x_A.0")
+    told = node.look(edited, stick, answer=Answer(held, node.now, complete=True, led=led))
+    assert told[other].startswith("a pod may still hold it as x_A.0")
+    assert node.look(edited, stick, answer=node.nobody_holds_anything())[other] == "Healthy"
+    assert not [name for name in node.links() if name.startswith(HELD)]
+
+
+def test_what_several_pods_share_needs_no_further_link() -> None:
+    node = Node()
+    for rules in (rule("x", "replicas = 2"), rule("x", "replicas = 2") + rule("y")):
+        node.look(rules, a_usb_serial(0, serial="A"))
+        node.allocate("x_A.0")
+        node.look(rules, a_usb_serial(0, serial="A"))
+        assert [*node.links()] == ["x_A"]

@@ -7,7 +7,8 @@ import pytest
 
 from genericdp.core.allocate import RefusalReason, RefusedError
 from genericdp.core.device import UdevDevice
-from genericdp.core.memory.held import PODS_SETTLE_S, Answer
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import PODS_SETTLE_S
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import (
     a_bare_node,

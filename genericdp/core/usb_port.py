@@ -159,14 +159,14 @@ class Sockets:
     ) -> Collection[str]:
         """Find out where each unit counts.
 
-        Returns the sys paths of those that count elsewhere than before, and of those that became new or are
-        so no longer.
+        Returns the sys paths of those that count elsewhere than before, and of those that became new or apart
+        or are so no longer.
 
         gone, came  sys paths; of those that have come, with their sockets
         past        what is remembered at ports
         nodes_of    sys path of a unit -> its device nodes
         """
-        before, were_new = self._ports, self.new
+        before, were_new, were_apart = self._ports, self.new, self._apart
         for path in (*gone, *came):
             self._at.pop(path, None)
         self._at.update((path, socket) for path, socket in came.items() if socket is not None)
@@ -187,7 +187,9 @@ class Sockets:
         return [
             path
             for path, port in self._ports.items()
-            if before.get(path, port) != port or (path in were_new) is not (path in self.new)
+            if before.get(path, port) != port
+            or (path in were_new) is not (path in self.new)
+            or (self._at[path].slow in were_apart) is not self.is_apart(path)
         ]
 
     def _judge(self, path: str, slow: Socket, past: At, nodes_of: Callable[[str], Nodes]) -> Pair:
@@ -222,6 +224,11 @@ class Sockets:
     def port_of(self, sys_path: str) -> str:
         """The exact port at which a unit counts; "" if it is not in a socket of USB 3."""
         return self._ports.get(sys_path, "")
+
+    def is_apart(self, sys_path: str) -> bool:
+        """Whether a unit is in a socket that is apart, and so never at the other port of it."""
+        socket = self._at.get(sys_path)
+        return socket is not None and socket.slow in self._apart
 
     def ports_at(self, sys_path: str) -> tuple[str, ...]:
         """The ports of the socket of a unit."""

@@ -16,7 +16,7 @@ The rules of this file:
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from genericdp.core.buses.port import is_usb, port_on_a_bus, usb_above
@@ -277,12 +277,12 @@ class Claims:
     def _locate(self, device: UdevDevice) -> Place:
         place = locate(device)
         at = self.sockets.port_of(place.unit.sys_path)
-        return place if at in ("", place.port.exact) else locate(device, at)
+        place = place if at in ("", place.port.exact) else locate(device, at)
+        return replace(place, across=None) if self.sockets.is_apart(place.unit.sys_path) else place
 
     def _judge(self, device: UdevDevice) -> Judged:
-        if device.device_node is None or not device.initialized:
-            return _NOTHING
-        if device.is_bare and not self._names.hold_for(device.sys_path):
+        is_unnamed = device.is_bare and not self._names.hold_for(device.sys_path)
+        if device.device_node is None or not device.initialized or is_unnamed:
             return _NOTHING
         traits = _traits_of(device)
         candidates = self._candidates_of.get(traits)

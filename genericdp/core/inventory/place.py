@@ -126,7 +126,7 @@ class Place:
     spot    all of it as text, with nothing left out; without siblings as far as `locate` knows
     untold  what nobody can tell it to be, such as "disk"; "" if it is told from everything else
     before  the spot that an earlier release saved, if it was another one
-    across  the spot at the other port of its socket of USB 3
+    across  the spot at the other port of its socket of USB 3, unless the two are known to be two
     """
 
     unit: UdevDevice

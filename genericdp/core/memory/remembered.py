@@ -157,7 +157,7 @@ def why_beside(device: Device, known: Remembered | None, held: Mapping[str, Reme
     return next(
         (
             f"it is in the same USB socket as {id_}, which a pod may still hold, and may be the same unit at "
-            "another speed; unplug one of the two, or delete the pod"
+            "another speed; plug both in for a minute, or delete the pod"
             for id_, each in held.items()
             if not across.isdisjoint((spot.port, spot.within) for spot in each.device.spots)
         ),

@@ -148,12 +148,25 @@ def test_what_comes_beside_a_held_unit_has_the_reason() -> None:
         "if both stay, this is decided in a minute"
     )
     node.now += TWO_AFTER_S
-    node.look(UNITS, in_socket(), in_socket(fast=True))
+    assert [*node.look(UNITS, in_socket(), in_socket(fast=True)).values()] == ["Healthy", "Healthy"]
+
+
+def test_what_is_plugged_in_again_beside_a_held_unit_before_a_minute_has_passed_has_the_reason() -> None:
+    """Both came at once, so each counts at its own port, and either may be the other one later."""
+    node, parts = Node(), (in_socket(), in_socket(fast=True))
+    node.look(UNITS, *parts)
+    (id_,) = (id_ for id_, path in node.inventory.links().items() if path == parts[0].device_node)
+    node.allocate(id_)
+    node.look(UNITS, parts[0])
+    assert node.look(UNITS, *parts)[id_] == "Healthy"
     (refusal,) = node.inventory.refusals
     assert refusal.reason == (
         f"it is in the same USB socket as {id_}, which a pod may still hold, and may be the same unit at "
-        f"another speed; unplug one of the two, or delete the pod"
+        "another speed; plug both in for a minute, or delete the pod"
     )
+    node.now += TWO_AFTER_S
+    node.look(UNITS, *parts)
+    assert [*node.look(UNITS, *parts).values()] == ["Healthy", "Healthy"]
 
 
 def test_a_unit_of_another_serial_number_beside_a_held_one_waits_too() -> None:

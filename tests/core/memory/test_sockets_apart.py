@@ -153,8 +153,38 @@ def test_the_part_that_was_there_first_keeps_its_id_and_the_other_one_waits_for_
     node.now += TWO_AFTER_S
     told = node.look(TTYS, *parts)
     assert told.pop(id_) == "Healthy"
-    assert [*told.values()] == ([] if is_held else ["Healthy"])
+    assert [*told.values()] == ["Healthy"]
     assert node.inventory.links()[id_] == parts[first].device_node
+
+
+@pytest.mark.parametrize("serials", [(None, None), ("SA", "SF")])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_part_that_no_pod_has_is_plugged_in_again_beside_the_other_one(
+    restarts: bool, first: bool, serials: tuple[str | None, str | None]
+) -> None:
+    """They are known to be two, so it does not wait for the pod of the other one."""
+    node, parts = Node(), two_parts(serials=serials)
+    stay(node, parts)
+    pods = {path: id_ for id_, path in node.inventory.links().items()}
+    node.allocate(pods[parts[first].device_node])
+    told = node.look(TTYS, *parts)
+    for forgets in (False, True):
+        node.look(TTYS, parts[first])
+        if forgets:
+            node.now += 10_000.0
+            held = frozenset({("example.com/x", pods[parts[first].device_node])})
+            node.look(TTYS, parts[first], answer=Answer(held, node.now, complete=True))
+            assert len(node.memory.devices) == 1
+        if restarts:
+            node.memory = saved.load(saved.dump(node.memory, "1"), "1")
+        again = two_parts(2, serials=serials)
+        there = [parts[first], again[not first]]
+        for _ in range(2):
+            assert node.look(TTYS, *there) == told
+            under_another_name = node.look(TTYS.replace('"x"', '"y"'), *there)
+            assert sorted(why == "Healthy" for why in under_another_name.values()) == [False, True]
+            node.look(TTYS, *there)
 
 
 @pytest.mark.parametrize("first", [False, True])

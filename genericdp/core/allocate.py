@@ -182,8 +182,10 @@ class _Texts:
             values = self._column(name)
             return list(map(for_cdi, values)) if name in ("devname", "link") else values
 
-        texts = dict.fromkeys(template.expand(len(self._nodes), column, for_cdi))
-        return dict.fromkeys(cdi_name(name) for text in texts for name in text.split(","))
+        names: Iterable[str] = dict.fromkeys(template.expand(len(self._nodes), column, for_cdi))
+        if "," in template.text:
+            names = (name for text in names for name in text.split(","))
+        return dict.fromkeys(map(cdi_name, names))
 
     def _column(self, name: str) -> list[str]:
         if name not in self._columns:
@@ -215,23 +217,16 @@ def _nodes(chosen: Mapping[str, Device], link_dir: str) -> tuple[tuple[DeviceSpe
     for index, (id_, device) in enumerate(chosen.items()):
         for node in device.nodes:
             texts[id(node.table)].add_row(str(index), id_, node, node.values)
-    paths = {key: texts[key].of_all(table.container_paths) for key, table in tables.items()}
+    rows = {key: texts[key].of_all(table.container_paths) for key, table in tables.items()}
     places = ContainerPaths[str]()
-    announced: list[str] = []
-
-    def place(node: Node) -> str:
-        link, permissions = f"{link_dir}/{node.link}", node.table.permissions
-        names = next(paths[id(node.table)])
-        first = places.place(names[0], link, permissions)
-        for name in (*names[1:], *node.devlinks):
-            places.place(name, link, permissions)
-        return first
-
-    for node in shared:
-        place(node)
-    for device in chosen.values():
-        announced += [place(node) for node in device.nodes]
-    return tuple(map(DeviceSpec._make, places)), dict.fromkeys(announced)
+    firsts: list[str] = []
+    for node in (*shared, *(node for device in chosen.values() for node in device.nodes)):
+        table = node.table
+        link, (first, *others) = f"{link_dir}/{node.link}", next(rows[id(table)])
+        firsts.append(places.place(first, link, table.permissions))
+        for name in (*others, *node.devlinks):
+            places.place(name, link, table.permissions)
+    return tuple(map(DeviceSpec._make, places)), dict.fromkeys(firsts[len(shared) :])
 
 
 def _shared_nodes(devices: Iterable[Device]) -> Sequence[Node]:

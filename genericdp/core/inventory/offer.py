@@ -64,7 +64,6 @@ class Device:
     links      the names of its links: of those in `nodes`, of shared ones, then of nodes that it had before
     numa       its NUMA node, None when it or another device of the resource has none
     unit       the plain id of the physical unit: what twins have in common; "" if nobody can tell which
-    basis      what the id is made of (`Identity`); "" in the memory of an earlier release
     basis      what the id is made of, see `Identity`; "" in the memory of an earlier release
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB

@@ -6,10 +6,12 @@ The rules of this file:
   taken gets a number, `-1`, `-2`, …
 * A device node cannot be a directory: runc refuses the container, or leaves out the node. So the part of a
   path that would be both gets a number.
+* A runtime mounts first, and then takes what is in the place of a device node for the node (runc). So a
+  mount that would be there, or would have it as a directory, is refused: a number would hide a mistake.
 * Entering a path costs the same however many are taken: an answer may have 20,000 that want one path.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, TypeVar
@@ -95,3 +97,19 @@ class _Beside:
 
     next: int = 1
     paths: dict[str, str] = field(default_factory=dict)
+
+
+def why_not_together(mounts: Iterable[str], nodes: Collection[str]) -> str:
+    """Why a container with these container paths would lack a device node; "" if it gets all of them."""
+    for mount in mounts:
+        node = mount
+        while node and node not in nodes:
+            node = node.rpartition("/")[0]
+        if node:
+            what = (
+                f"a mount and a device node would both be '{node}' in the container"
+                if node == mount
+                else f"the mount '{mount}' would be below the device node '{node}'"
+            )
+            return f"{what}; choose another 'container_path' for one of the two in the rule"
+    return ""

@@ -346,6 +346,16 @@ log_level = "debug"
     )
 
 
+@pytest.mark.parametrize("path", ["/{ID_SERIAL}" + "/x" * 2047 + "/", "/dev/" + "é/" * 1364])
+def test_a_path_that_is_too_long_for_linux_is_a_mistake(path: str) -> None:
+    size = len(path.replace("{ID_SERIAL}", "").encode()) + 1
+    text = f'[[resource]]\nname = "x"\nmatch.SUBSYSTEM = "tty"\ncontainer_path = "{path}x"\n'
+    _, (problem,) = parse_rules("50-x.toml", text, "example.com")
+    assert (problem.location.line, problem.location.column) == (4, 18)
+    assert problem.message == f"'container_path' has at least {size} bytes; a path has at most 4095"
+    assert problem.hint == "write a shorter path"
+
+
 KEPT_RULES = "'cdi_dir' is where genericdp keeps rule files, 'last-good' in 'state_dir'"
 
 

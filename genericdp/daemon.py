@@ -64,7 +64,7 @@ class Daemon:
         usb_reset: Callable[[int, int], None] = usb.reset,
         on_step: Callable[[Inventory], None] = lambda _: None,
     ) -> None:
-        self._directories = Directories(settings, self.stop)
+        self._directories = Directories(settings, self.stop, partial(self._see_tried, Retried.DIRECTORIES))
         self.settings = settings = self._directories.served
         self.rules = rules
         self._awake = asyncio.Event()

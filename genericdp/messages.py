@@ -38,6 +38,7 @@ from google.protobuf.message import Message as Message  # noqa: PLC0414  # the b
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _M = TypeVar("_M", bound=type[Message])
+_Appended = TypeVar("_Appended", bound=Message)
 _Request = TypeVar("_Request", bound=Message)
 _Response = TypeVar("_Response", bound=Message)
 _E = TypeVar("_E", bound=type[IntEnum])
@@ -115,12 +116,12 @@ def enumeration(package: str) -> Callable[[_E], _E]:
     return declare
 
 
-def appender(messages: Sequence[Message]) -> Callable[..., object]:
+def appender(messages: Sequence[_Appended]) -> Callable[..., _Appended]:
     """Appends a message, made of its fields, to this field of another message.
 
     A message that is made first is copied by the message that takes it, which costs twice as much time.
     """
-    append: Callable[..., object] = messages.add  # type: ignore[attr-defined]  # a field, not any sequence
+    append: Callable[..., _Appended] = messages.add  # type: ignore[attr-defined]  # a field, not any sequence
     return append
 
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from genericdp.core.container_paths import ContainerPaths
+from genericdp.core.container_paths import ContainerPaths, why_not_together
 from genericdp.core.hostile import cdi_name, for_cdi, for_env_name, for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
+from genericdp.core.limits import ENV_LIMIT, excess_of_env, excess_of_path
 from genericdp.core.rules.name import CDI_ANNOTATION, env_names, kubevirt_env
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import Template
@@ -56,6 +57,7 @@ class RefusalReason(StrEnum):
     UNPLUGGED = "unplugged"
     HELD = "held"
     STOPPED = "stopped"
+    IMPOSSIBLE = "impossible"
 
 
 class RefusedError(LookupError):
@@ -87,10 +89,13 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
     if resource.device_templates:
         for index, (id_, device) in enumerate(chosen.items()):
             texts.add_row(str(index), id_, device.nodes[0], device.values)
+    mounts, envs = _mounts(resource, texts), _envs(resource, texts, envs)
+    if why := _why_impossible(specs, mounts, envs):
+        raise RefusedError(f"{resource.name}: {why}", RefusalReason.IMPOSSIBLE)
     return Allocation(
         devices=specs,
-        mounts=_mounts(resource, texts),
-        envs=_envs(resource, texts, envs),
+        mounts=mounts,
+        envs=envs,
         annotations={
             name: ",".join(texts.cdi_names(value)) if name.startswith(CDI_ANNOTATION) else texts.joined(value)
             for name, value in resource.annotations
@@ -182,8 +187,10 @@ class _Texts:
             values = self._column(name)
             return list(map(for_cdi, values)) if name in ("devname", "link") else values
 
-        texts = dict.fromkeys(template.expand(len(self._nodes), column, for_cdi))
-        return dict.fromkeys(cdi_name(name) for text in texts for name in text.split(","))
+        names: Iterable[str] = dict.fromkeys(template.expand(len(self._nodes), column, for_cdi))
+        if "," in template.text:
+            names = (name for text in names for name in text.split(","))
+        return dict.fromkeys(map(cdi_name, names))
 
     def _column(self, name: str) -> list[str]:
         if name not in self._columns:
@@ -215,23 +222,16 @@ def _nodes(chosen: Mapping[str, Device], link_dir: str) -> tuple[tuple[DeviceSpe
     for index, (id_, device) in enumerate(chosen.items()):
         for node in device.nodes:
             texts[id(node.table)].add_row(str(index), id_, node, node.values)
-    paths = {key: texts[key].of_all(table.container_paths) for key, table in tables.items()}
+    rows = {key: texts[key].of_all(table.container_paths) for key, table in tables.items()}
     places = ContainerPaths[str]()
-    announced: list[str] = []
-
-    def place(node: Node) -> str:
-        link, permissions = f"{link_dir}/{node.link}", node.table.permissions
-        names = next(paths[id(node.table)])
-        first = places.place(names[0], link, permissions)
-        for name in (*names[1:], *node.devlinks):
-            places.place(name, link, permissions)
-        return first
-
-    for node in shared:
-        place(node)
-    for device in chosen.values():
-        announced += [place(node) for node in device.nodes]
-    return tuple(map(DeviceSpec._make, places)), dict.fromkeys(announced)
+    firsts: list[str] = []
+    for node in (*shared, *(node for device in chosen.values() for node in device.nodes)):
+        table = node.table
+        link, (first, *others) = f"{link_dir}/{node.link}", next(rows[id(table)])
+        firsts.append(places.place(first, link, table.permissions))
+        for name in (*others, *node.devlinks):
+            places.place(name, link, table.permissions)
+    return tuple(map(DeviceSpec._make, places)), dict.fromkeys(firsts[len(shared) :])
 
 
 def _shared_nodes(devices: Iterable[Device]) -> Sequence[Node]:
@@ -269,3 +269,24 @@ def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:
         for container_path, host_path in zip(inside, outside, strict=True):
             places.place(container_path, host_path, mount.read_only)
     return tuple(map(MountSpec._make, places))
+
+
+def _why_impossible(
+    devices: Iterable[DeviceSpec], mounts: Iterable[MountSpec], envs: Mapping[str, str]
+) -> str:
+    """Why no runtime can start a container with all this, or gives it less; "" if that is possible."""
+    for name, value in envs.items():
+        if size := excess_of_env(name, value):
+            what_to_do = "request fewer devices for a container, or shorten what the rule says about it"
+            return (
+                f"the env '{for_quote(name)}' would have {size} bytes, and Linux starts no process "
+                f"with one of more than {ENV_LIMIT}; {what_to_do}"
+            )
+    nodes = {spec.container_path for spec in devices}
+    inside = (*nodes, *(mount.container_path for mount in mounts))
+    outside = (mount.host_path for mount in mounts)
+    for whose, paths in (("container", inside), ("host", outside)):
+        for path in paths:
+            if excess := excess_of_path(path):
+                return f"the {whose} path '{for_quote(path)}' would have {excess}; shorten it in the rule"
+    return why_not_together([mount.container_path for mount in mounts], nodes)

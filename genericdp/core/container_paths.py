@@ -6,10 +6,12 @@ The rules of this file:
   taken gets a number, `-1`, `-2`, …
 * A device node cannot be a directory: runc refuses the container, or leaves out the node. So the part of a
   path that would be both gets a number.
+* A runtime mounts first, and then takes what is in the place of a device node for the node (runc). So a
+  mount that would be there, or would have it as a directory, is refused: a number would hide a mistake.
 * Entering a path costs the same however many are taken: an answer may have 20,000 that want one path.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, TypeVar
@@ -36,8 +38,15 @@ class ContainerPaths(Generic[Access]):
     def place(self, path: str, host_path: str, access: Access) -> str:
         """Enter a path of the host under a container path, or under the next free one. Returns that path."""
         if not self._nested:
-            path = self._in_directory(path)
-        if self._enter(path, host_path, access) == host_path:
+            wanted = path[: path.rindex("/")]
+            if self._directories.get(wanted) != wanted:
+                path = self._directory_for(wanted) + path[len(wanted) :]
+        there = self._taken.get(path)
+        if there is None and path not in self._directories:
+            self._access[path] = access
+            self._taken[path] = host_path
+            return path
+        if there == host_path:
             return path
         if path not in self._beside:
             self._beside[path] = _Beside()
@@ -58,16 +67,15 @@ class ContainerPaths(Generic[Access]):
             there = self._taken[path] = host_path
         return there
 
-    def _in_directory(self, path: str) -> str:
-        """The path, in a numbered directory if its own would also be a device node."""
-        wanted = path[: path.rindex("/")]
+    def _directory_for(self, wanted: str) -> str:
+        """The directory for one that a path wants: a numbered one if it would also be a device node."""
         directory = self._directories.get(wanted)
         if directory is None:
             directory = ""
             for name in wanted.split("/")[1:]:
                 directory = self._directory(f"{directory}/{name}")
             self._directories[wanted] = directory
-        return path if directory == wanted else directory + path[len(wanted) :]
+        return directory
 
     def _directory(self, wanted: str) -> str:
         """The directory itself, or the first numbered one beside it that is not a device node."""
@@ -89,3 +97,19 @@ class _Beside:
 
     next: int = 1
     paths: dict[str, str] = field(default_factory=dict)
+
+
+def why_not_together(mounts: Iterable[str], nodes: Collection[str]) -> str:
+    """Why a container with these container paths would lack a device node; "" if it gets all of them."""
+    for mount in mounts:
+        node = mount
+        while node and node not in nodes:
+            node = node.rpartition("/")[0]
+        if node:
+            what = (
+                f"a mount and a device node would both be '{node}' in the container"
+                if node == mount
+                else f"the mount '{mount}' would be below the device node '{node}'"
+            )
+            return f"{what}; choose another 'container_path' for one of the two in the rule"
+    return ""

@@ -2,3 +2,27 @@
 
 #: The longest path of a unix socket, in bytes (unix(7): 108 with the zero at the end).
 SOCKET_PATH_LIMIT = 107
+
+#: The longest env of a process, in bytes: NAME=VALUE (execve(2): MAX_ARG_STRLEN with the zero at the end).
+ENV_LIMIT = 131_071
+
+#: The longest path, and the longest name in one, in bytes (PATH_MAX with the zero at the end, and NAME_MAX).
+PATH_LIMIT = 4095
+NAME_LIMIT = 255
+
+
+def excess_of_env(name: str, value: str) -> int:
+    """How many bytes an env has that no process can have; 0 for one that is short enough."""
+    size = len(f"{name}={value}".encode())
+    return size if size > ENV_LIMIT else 0
+
+
+def excess_of_path(path: str) -> str:
+    """What of a path is longer than the kernel permits, and how long that is; "" for one that it can open."""
+    if len(path) <= NAME_LIMIT and path.isascii():
+        return ""
+    size = len(path.encode())
+    if size > PATH_LIMIT:
+        return f"{size} bytes, and Linux permits {PATH_LIMIT}"
+    longest = max(len(name.encode()) for name in path.split("/"))
+    return f"a name of {longest} bytes, and Linux permits {NAME_LIMIT}" if longest > NAME_LIMIT else ""

@@ -9,8 +9,8 @@ The rules of this file:
 * Two units may be in one socket at once: one that changes its speed is seen twice for a moment. So a unit
   that comes beside another one is **new**, and is not offered. The other one keeps the port at which it
   counts.
-* If both stay for a minute, and rules match both, the socket is apart: it has two ports until nothing at
-  either is remembered, and both units keep theirs.
+* If both stay for a minute, and rules match both, or the new one, the socket is apart: it has two ports
+  until nothing at either is remembered, and both units keep theirs.
 * If nothing shows which one was there first, each is at its own port, and neither is new.
 """
 

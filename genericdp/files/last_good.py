@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* Each set of rules has its own directory, so a daemon with other rules changes nothing in it. The one of the
-  system's rules is NAME itself, where an operator looks. Any other one says in a file which rules they are.
+* Each set of rules has its own directory, so a daemon with other rules changes nothing in it. The system's
+  own is LAST_GOOD itself, where an operator looks. Any other one says in a file which rules they are.
 * A text is kept under the name of its file, whatever the directory: what is in effect under a name stays so.
   If the name is too long, a digest replaces its end.
 * Nothing is kept under a name that no file has any more, or whose file was emptied.
@@ -18,12 +18,10 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from genericdp.core.rules.settings import LAST_GOOD
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.state import FileIdentity, read_whole, write_whole
 from genericdp.files.trust import UntrustedError, open_trusted, read_text
-
-#: The directory in the state directory. No operator would keep rule files under this name.
-NAME = "last-good"
 
 #: What is kept, and what `write_whole` leaves when it is killed.
 _TEXT = ".toml"
@@ -43,7 +41,7 @@ _WITHOUT_IT = "without it, a mistake in the rule file would end its resources wi
 
 
 class LastGood:
-    """The texts of one set of rules, in the directory NAME in the state directory.
+    """The texts of one set of rules, in the directory LAST_GOOD in the state directory.
 
     places  the absolute paths where these rules are; empty: the system's
     """
@@ -51,7 +49,7 @@ class LastGood:
     def __init__(self, state_dir: str, places: Sequence[str] = ()) -> None:
         self._state_dir = state_dir
         self._places = b"".join(os.fsencode(place) + b"\n" for place in places)
-        self._directory = os.path.join(state_dir, NAME)
+        self._directory = os.path.join(state_dir, LAST_GOOD)
         if places:
             # No path contains a NUL, but one may contain a line break.
             self._directory = os.path.join(self._directory, _digest(b"\0".join(map(os.fsencode, places))))
@@ -155,7 +153,7 @@ class LastGood:
         identity = self._kept_already(name, data)
         if identity is None:
             # makedirs gives only the last directory this mode.
-            for each in (self._state_dir, os.path.join(self._state_dir, NAME)):
+            for each in (self._state_dir, os.path.join(self._state_dir, LAST_GOOD)):
                 os.makedirs(each, mode=0o700, exist_ok=True)
             try:
                 self._save_places()

@@ -31,7 +31,7 @@ from genericdp.core.prefer import prefer
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.requests import refuse_excess, user_agent
-from genericdp.kubelet.responses import answer_of, list_of
+from genericdp.kubelet.responses import add_answer, list_of
 from genericdp.kubelet.streams import Streams
 from genericdp.messages import Context
 
@@ -192,7 +192,7 @@ class Plugin:
     async def Allocate(self, request: api.AllocateRequest, context: Context) -> api.AllocateResponse:
         await refuse_excess(context, request.container_requests, "devices_ids")
         name = self.offer.resource.name
-        answers: list[api.ContainerAllocateResponse] = []
+        response = api.AllocateResponse()
         for asked in request.container_requests:
             ids = tuple(asked.devices_ids)
             began = time.perf_counter()
@@ -202,15 +202,18 @@ class Plugin:
                 self._on_allocate(Allocated(name, ids, str(error), error.reason))
                 await context.abort(grpc.StatusCode.NOT_FOUND, str(error))
             named = cdi_device(self.offer, ids) if ids and self._by_cdi(self.offer.resource) else None
-            answers.append(
-                answer_of(by_names(allocation, named, self.offer.resource) if named else allocation)
+            add_answer(
+                response.container_responses,
+                by_names(allocation, named, self.offer.resource) if named else allocation,
             )
             self._note_use(ids)
             took_s = time.perf_counter() - began
             self._on_allocate(Allocated(name, ids, cdi_device=named, took_s=took_s))
-        # An empty answer would leak the devices in the kubelet ("no containers return in allocation
-        # response").
-        return api.AllocateResponse(container_responses=answers or [api.ContainerAllocateResponse()])
+        if not response.container_responses:
+            # An empty answer would leak the devices in the kubelet ("no containers return in allocation
+            # response").
+            return api.AllocateResponse(container_responses=[api.ContainerAllocateResponse()])
+        return response
 
     def _allocate(self, ids: tuple[str, ...]) -> Allocation:
         """Raises RefusedError."""

@@ -1,5 +1,7 @@
 """Values of the core as messages of the device plugin API."""
 
+from collections.abc import Sequence
+
 from genericdp.core.allocate import Allocation
 from genericdp.core.inventory.offer import Offer
 from genericdp.kubelet.api import deviceplugin as api
@@ -26,9 +28,14 @@ def list_of(offer: Offer) -> api.ListAndWatchResponse:
 
 def answer_of(allocation: Allocation) -> api.ContainerAllocateResponse:
     """The message with the answer for one container."""
-    answer = api.ContainerAllocateResponse(
-        envs=dict(allocation.envs), annotations=dict(allocation.annotations)
-    )
+    return add_answer(api.AllocateResponse().container_responses, allocation)
+
+
+def add_answer(
+    answers: Sequence[api.ContainerAllocateResponse], allocation: Allocation
+) -> api.ContainerAllocateResponse:
+    """Append the answer for one container to this field of the response. Returns it."""
+    answer = appender(answers)(envs=dict(allocation.envs), annotations=dict(allocation.annotations))
     add_device, add_mount = appender(answer.devices), appender(answer.mounts)
     for spec in allocation.devices:
         add_device(container_path=spec.container_path, host_path=spec.host_path, permissions=spec.permissions)

@@ -39,18 +39,25 @@ _log = log.get(__name__)
 class Directories:
     """Which settings are in force. Raises GenericdpError if it cannot be read which were in force before.
 
-    served   the settings with the directories of before while pods may hold devices
-    waits    whether other directories are configured, and wait for the pods
-    on_free  called when these can take effect: with the next start
+    served    the settings with the directories of before while pods may hold devices
+    waits     whether other directories are configured, and wait for the pods
+    on_free   called when these can take effect: with the next start
+    on_tried  called after each try to note directories and to clear former ones, with the error or None
     """
 
-    def __init__(self, configured: Settings, on_free: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        configured: Settings,
+        on_free: Callable[[], None],
+        on_tried: Callable[[GenericdpError | None], None] = lambda _: None,
+    ) -> None:
         self.served = in_force(configured)
         self.waits = self.served != configured
         self._configured = configured
         self._on_free = on_free
+        self._on_tried = on_tried
         self._naming = Retry(self._name)
-        self._failures: tuple[str, ...] = ()
+        self._has_failed = False
         # In which directories there may be CDI spec files, whether a note says so, and which were not seen.
         self._cdi_dirs = {os.path.realpath(configured.cdi_dir)}
         self._are_noted = False
@@ -93,7 +100,7 @@ class Directories:
 
     def see_room(self) -> None:
         """Take into account that the memory was saved: note the directories, if there was no room before."""
-        if self._failures:
+        if self._has_failed:
             self._name()
 
     def note_cdi_dir(self) -> None:
@@ -120,11 +127,12 @@ class Directories:
             except GenericdpError as error:
                 unnoticed = "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
                 failures.append(GenericdpError(f"{error}; {unnoticed}"))
-        before, self._failures = self._failures, tuple(map(str, failures))
-        for failure in failures:
-            if str(failure) not in before:
-                _log.warning(str(failure), hint=failure.hint)
+        self._has_failed = bool(failures)
         self._naming.tried(not failures)
+        hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
+        self._on_tried(
+            GenericdpError("; ".join(map(str, failures)), hint="; ".join(hints)) if failures else None
+        )
 
     def _settle_cdi_dirs(self) -> list[GenericdpError]:
         """Clear the directories of the CDI spec files of before, and note those that are left."""

@@ -11,9 +11,8 @@ from genericdp.cli.survey import remembered
 from genericdp.core.inventory.offer import Device
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
-from genericdp.core.rules.settings import DEFAULT_DOMAIN
+from genericdp.core.rules.settings import DEFAULT_DOMAIN, LAST_GOOD
 from genericdp.files.directories import name_each_other
-from genericdp.files.last_good import NAME
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile, this_boot
 from tests.scenes.rules import FTDI
@@ -77,4 +76,4 @@ def test_of_a_rule_file_with_a_mistake_they_use_what_the_daemon_keeps_in_effect(
     out, err = capsys.readouterr()
     assert "null" not in out
     assert "note" not in err
-    assert [each.name for each in (state / NAME).rglob("*.toml")] == ["10-null.toml"]
+    assert [each.name for each in (state / LAST_GOOD).rglob("*.toml")] == ["10-null.toml"]

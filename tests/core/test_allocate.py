@@ -487,6 +487,83 @@ def test_twice_as_many_devices_under_one_path_are_twice_as_much_work(keys: str) 
     assert growth(allocating, 100) < 2.5
 
 
+# What no runtime could start
+
+
+def refusal_of(rules: str, devices: list[UdevDevice]) -> tuple[str, RefusalReason]:
+    with pytest.raises(RefusedError) as raised:
+        answer(rules, devices)
+    return str(raised.value), raised.value.reason
+
+
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_an_env_is_as_long_as_the_kernel_permits_and_no_longer(letter: str) -> None:
+    """execve(2) fails with E2BIG for one of 128 KiB, with the zero at its end."""
+    count = (131_071 - len("LONG=")) // len(letter.encode())
+    rule = f'{FTDI}env = {{ LONG = "{letter * count}" }}'
+    assert answer(rule, [A]).envs["LONG"] == letter * count
+    size = 131_071 + len(letter.encode())
+    message, reason = refusal_of(rule.replace('LONG = "', f'LONG = "{letter}'), [A])
+    assert message == (
+        f"example.com/ftdi: the env 'LONG' would have {size} bytes, and Linux starts no process with one of "
+        "more than 131071; request fewer devices for a container, or shorten what the rule says about it"
+    )
+    assert reason is RefusalReason.IMPOSSIBLE
+
+
+@pytest.mark.parametrize(
+    ("keys", "what"),
+    [
+        ('container_path = "/d{}"', "container path '/d{}'"),
+        ('mounts = [{{ host_path = "/srv", container_path = "/d{}" }}]', "container path '/d{}'"),
+        ('mounts = [{{ host_path = "/d{}", container_path = "/cal" }}]', "host path '/d{}'"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("template", "why"),
+    [
+        ("/{NAME}{NAME}", "a name of 256 bytes, and Linux permits 255"),
+        ("/{NAME}" * 32, "4130 bytes, and Linux permits 4095"),
+    ],
+)
+def test_a_path_that_a_device_makes_too_long_is_refused(
+    template: str, why: str, keys: str, what: str
+) -> None:
+    device = named("x" * 128)[0]
+    shown = what.format(template.replace("{NAME}", "x" * 128))
+    head, path, _ = shown.split("'")
+    assert refusal_of(FTDI + keys.format(template), [device]) == (
+        f"example.com/ftdi: the {head}'{path[:64]}...' would have {why}; shorten it in the rule",
+        RefusalReason.IMPOSSIBLE,
+    )
+    short = keys.format("/{NAME}/y{NAME}" * 15)
+    assert paths(answer(FTDI + short, [device]))
+
+
+@pytest.mark.parametrize(
+    ("device", "mount", "what"),
+    [
+        ("/dev/x", "/dev/x", "a mount and a device node would both be '/dev/x' in the container"),
+        ("/dev/x", "/dev/x/y/z", "the mount '/dev/x/y/z' would be below the device node '/dev/x'"),
+    ],
+)
+def test_a_mount_that_keeps_a_device_node_out_of_the_container_is_refused(
+    device: str, mount: str, what: str
+) -> None:
+    """A runtime mounts first, and takes what is there for the device node (runc, `createDevices`)."""
+    keys = f'container_path = "{device}"\nmounts = [{{ host_path = "/srv", container_path = "{mount}" }}]'
+    assert refusal_of(FTDI + keys, [A]) == (
+        f"example.com/ftdi: {what}; choose another 'container_path' for one of the two in the rule",
+        RefusalReason.IMPOSSIBLE,
+    )
+
+
+def test_a_device_node_may_be_below_a_mount() -> None:
+    """Such as /dev/bus/usb of the host, with the right to use one of its nodes."""
+    keys = 'container_path = "/a/b"\nmounts = [{ host_path = "/srv", container_path = "/a" }]'
+    assert [*paths(answer(FTDI + keys, [A]))] == ["/a/b"]
+
+
 # Shared nodes
 
 

@@ -1,5 +1,6 @@
 """No CDI spec file stays where nobody keeps it right, however `cdi_dir` is edited and the daemon ends."""
 
+import asyncio
 import os
 from contextlib import closing
 from dataclasses import replace
@@ -19,6 +20,7 @@ from genericdp.files.directories import (
     noted_cdi_dirs,
 )
 from genericdp.service.directories import Directories
+from genericdp.status import client
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import LoopTime, a_scene
@@ -67,21 +69,23 @@ async def test_after_an_edit_of_cdi_dir_a_killed_daemon_leaves_no_spec_files(
 
 
 async def test_spec_files_that_cannot_be_removed_after_an_edit_of_cdi_dir_are_named_and_removed_later(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
 ) -> None:
     before, left = settings_below(tmp_path), tmp_path / "cdi" / "genericdp_example.com_ftdi.json"
     name_each_other(before)
     note_cdi_dirs(before, {before.cdi_dir})
     left.mkdir(parents=True)
-    directories = Directories(replace(before, cdi_dir=f"{tmp_path}/etc"), lambda: None)
+    tried: list[GenericdpError | None] = []
+    directories = Directories(replace(before, cdi_dir=f"{tmp_path}/etc"), lambda: None, tried.append)
     with closing(directories):
         directories.begin()
-        (line,) = caplog.records
-        assert line.getMessage() == (
+        (error,) = tried
+        assert error is not None
+        assert str(error) == (
             f"the CDI spec files stay in '{tmp_path}/cdi', which was 'cdi_dir': "
             f"cannot use the CDI directory '{tmp_path}/cdi': Is a directory"
         )
-        assert vars(line)["fields"]["hint"] == (
+        assert error.hint == (
             f"remove {tmp_path}/cdi/genericdp_*.json: container runtimes may read them, and they may lead to "
             "other devices by now"
         )
@@ -89,6 +93,7 @@ async def test_spec_files_that_cannot_be_removed_after_an_edit_of_cdi_dir_are_na
         left.touch()
         LoopTime().advance(1.0)
         await until(lambda: not left.exists())
+        assert tried == [error, None]
     assert Path(before.state_dir, CDI_DIR).read_text() == f"{tmp_path}/etc\n"
 
 
@@ -176,12 +181,11 @@ async def test_an_edit_of_link_dir_takes_the_note_along(tmp_path: Path) -> None:
     assert specs_below(tmp_path) == ["cdi"]
 
 
-async def test_a_directory_that_cannot_be_noted_is_not_used(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_directory_that_cannot_be_noted_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     settings = settings_below(tmp_path, state_dir=f"{tmp_path}/file/state", link_dir=f"{tmp_path}/file/links")
-    with closing(Directories(settings, lambda: None)) as directories:
+    tried: list[GenericdpError | None] = []
+    with closing(Directories(settings, lambda: None, tried.append)) as directories:
         directories.begin()
         with pytest.raises(GenericdpError) as caught:
             directories.note_cdi_dir()
@@ -189,7 +193,7 @@ async def test_a_directory_that_cannot_be_noted_is_not_used(
             f"cannot use the CDI directory '{tmp_path}/cdi' before it is noted: cannot write "
             f"'{tmp_path}/file/state/cdi_dir': Not a directory"
         )
-        assert (str(caught.value), caplog.messages) == (why, [why])
+        assert (str(caught.value), [*map(str, tried)]) == (why, [why])
         (tmp_path / "file").unlink()
         directories.note_cdi_dir()
         assert noted_cdi_dirs(settings) == {settings.cdi_dir}
@@ -289,27 +293,43 @@ async def test_a_line_that_names_no_directory_hides_no_other_one(tmp_path: Path)
     assert specs_below(tmp_path) == ["two"]
 
 
-async def test_each_failure_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """One that is followed by another one as well."""
+async def test_of_several_failures_each_is_said(tmp_path: Path) -> None:
     one = settings_below(tmp_path, cdi_dir=f"{tmp_path}/one")
     begun(one)
     (tmp_path / "one" / SPEC).unlink()
     (tmp_path / "one" / SPEC).mkdir()
     Path(one.state_dir, "link_dir").unlink()
     Path(one.state_dir, "link_dir").mkdir()
-    with closing(Directories(replace(one, cdi_dir=f"{tmp_path}/two"), lambda: None)) as directories:
+    tried: list[GenericdpError | None] = []
+    two = replace(one, cdi_dir=f"{tmp_path}/two")
+    with closing(Directories(two, lambda: None, tried.append)) as directories:
         directories.begin()
         directories.see_room()
-    assert caplog.messages == [
-        (
-            f"the CDI spec files stay in '{tmp_path}/one', which was 'cdi_dir': "
-            f"cannot use the CDI directory '{tmp_path}/one': Is a directory"
-        ),
-        (
-            f"cannot write '{one.state_dir}/link_dir': Is a directory; "
-            "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
-        ),
-    ]
+    why = (
+        f"the CDI spec files stay in '{tmp_path}/one', which was 'cdi_dir': "
+        f"cannot use the CDI directory '{tmp_path}/one': Is a directory; "
+        f"cannot write '{one.state_dir}/link_dir': Is a directory; "
+        "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
+    )
+    assert [*map(str, tried)] == [why, why]
+
+
+async def test_status_says_that_spec_files_stay_in_a_former_directory(short_dir: Path) -> None:
+    one = settings_below(short_dir, cdi_dir=f"{short_dir}/one")
+    begun(one)
+    (short_dir / "one" / SPEC).unlink()
+    (short_dir / "one" / SPEC).mkdir()
+    async with a_scene(short_dir, A, settings=replace(one, cdi_dir=f"{short_dir}/two")) as scene:
+        await scene.until_allocatable(1)
+        (failing,) = (await asyncio.to_thread(client.status, scene.settings))["failing"]
+        assert failing["what"] == "directories"
+        assert failing["reason"] == (
+            f"the CDI spec files stay in '{short_dir}/one', which was 'cdi_dir': "
+            f"cannot use the CDI directory '{short_dir}/one': Is a directory"
+        )
+        (short_dir / "one" / SPEC).rmdir()
+        LoopTime().advance(1.0)
+        await until(lambda: not scene.daemon.recorder.history.failing)
 
 
 async def test_a_note_that_is_no_file_names_nothing(tmp_path: Path) -> None:

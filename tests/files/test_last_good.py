@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.core.rules.settings import LAST_GOOD
 from genericdp.errors import GenericdpError
 from genericdp.files import rulefiles
-from genericdp.files.last_good import NAME, PLACES, LastGood
+from genericdp.files.last_good import PLACES, LastGood
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.trust import SIZE_LIMIT
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
@@ -469,14 +470,14 @@ def test_what_is_kept_of_the_rules_of_the_system_is_in_no_directory_of_its_own(
     monkeypatch.setattr(rulefiles, "RULE_DIRECTORIES", tuple(str(each) for each in node.places))
     write(node.places[0] / "10-a.toml", a_rule("a"))
     node.start()
-    assert node.directory == node.state / NAME
+    assert node.directory == node.state / LAST_GOOD
     assert [each.name for each in node.directory.iterdir()] == ["10-a.toml"]
 
 
 def test_other_rules_say_beside_their_texts_where_they_are(node: Node) -> None:
     write(node.places[0] / "10-a.toml", a_rule("a"))
     node.reload()
-    assert node.directory.parent == node.state / NAME
+    assert node.directory.parent == node.state / LAST_GOOD
     assert (node.directory / PLACES).read_text() == "".join(f"{each}\n" for each in node.places)
     assert all(each.stat().st_mode & 0o777 == 0o700 for each in (node.directory, node.directory.parent))
 

@@ -69,7 +69,7 @@ def _with_siblings(ids: Collection[str], devices: Mapping[str, Remembered]) -> f
 
 
 def _matched(builder: Builder, built: Inventory, devices: Mapping[str, UdevDevice]) -> Pairs:
-    """The sockets with two units of both of which the rules match something."""
+    """The sockets with two units of both of which the rules match something, or of the new one: it waits."""
     sockets = builder.claims.sockets
     if not sockets.two:
         return {}
@@ -81,11 +81,7 @@ def _matched(builder: Builder, built: Inventory, devices: Mapping[str, UdevDevic
         for device in (devices.values() if sockets.new else ())
         if (unit := usb_above(device.sys_path)) in sockets.new and builder.claims.on(device)
     }
-    return {
-        slow: pair
-        for slow, pair in sockets.two.items()
-        if ports >= {slow, pair.fast} or (slow in matched and not ports.isdisjoint({slow, pair.fast}))
-    }
+    return {slow: pair for slow, pair in sockets.two.items() if ports >= {slow, pair.fast} or slow in matched}
 
 
 def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:

@@ -1,14 +1,16 @@
 """Reading the settings of `genericdp.toml`. Every key is declared here."""
 
 import re
+from collections.abc import Collection
 
+from genericdp.core.hostile import for_terminal
 from genericdp.core.limits import SOCKET_PATH_LIMIT
 from genericdp.core.reading.kind import Kind
 from genericdp.core.reading.name import DOMAIN
 from genericdp.core.reading.scalars import ABSOLUTE_PATH, absolute_path, duration, member_of, one_of, text
 from genericdp.core.reading.source import At, Mistake
 from genericdp.core.reading.table import Key, keys_of, read_table
-from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, AnswerBy, LogFormat, Settings
+from genericdp.core.rules.settings import LAST_GOOD, LONGEST_BOOT_WAIT_S, AnswerBy, LogFormat, Settings
 
 _LISTENING_ADDRESS = re.compile(
     r"(unix:/[!-~]+|[0-9]{1,3}(\.[0-9]{1,3}){3}:[0-9]{1,5}|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5})?"
@@ -46,9 +48,20 @@ def _is_ip_address(address: str) -> bool:
     return 0 < int(port) < 65536
 
 
-def _own_directory(at: At) -> str:
-    """An absolute path below a top-level directory: in /dev itself, the daemon would change links of udev."""
+def _noted_directory(at: At) -> str:
+    """An absolute path that fits in a line of a file (`files.directories`)."""
     path = absolute_path(at)
+    wrong = next((char for char in path if not char.isprintable()), "")
+    if wrong:
+        message = f"'{at.key}' must not contain '{for_terminal(wrong)}', which cannot be printed"
+        hint = "choose another name: genericdp notes the directory in a file that has one in each line"
+        raise Mistake(at, message, hint)
+    return path
+
+
+def _own_directory(at: At) -> str:
+    """A directory below a top-level one: in /dev itself, the daemon would change links of udev."""
+    path = _noted_directory(at)
     if path.count("/") == 1:
         hint = "a directory below it, for example '/dev/genericdp'"
         raise Mistake(at, f"'{at.key}' must be a directory of its own, not '{path}'", hint)
@@ -72,6 +85,20 @@ def _runtime_socket(at: At) -> str:
 _ADDRESS = Kind(_listening_address, {"type": "string", "pattern": f"^{_LISTENING_ADDRESS.pattern}$"})
 _RUNTIME_SOCKET = Kind(_runtime_socket, {"type": "string", "pattern": "^((unix://)?/.*)?$"})
 _DIRECTORY = Kind(_own_directory, ABSOLUTE_PATH.schema)
+_STATE_DIRECTORY = Kind(_noted_directory, ABSOLUTE_PATH.schema)
+
+#: Settings that must not be the same directory, and why.
+_APART = (
+    (
+        ("link_dir", "state_dir"),
+        "choose two: containers see what is in link_dir, and only genericdp what is in state_dir",
+    ),
+    (
+        ("cdi_dir", "state_dir"),
+        "choose two: runtimes see what is in cdi_dir, and only genericdp what is in state_dir",
+    ),
+    (("link_dir", "cdi_dir"), "choose two: container runtimes read every file in cdi_dir"),
+)
 
 SETTINGS_KEYS = keys_of(
     Settings,
@@ -85,7 +112,7 @@ SETTINGS_KEYS = keys_of(
     ),
     Key("link_dir", _DIRECTORY, "where the stable links are"),
     Key("cdi_dir", _DIRECTORY, "where the CDI spec files are, a directory that the container runtime reads"),
-    Key("state_dir", ABSOLUTE_PATH, "where to keep what must survive a reboot"),
+    Key("state_dir", _STATE_DIRECTORY, "where to keep what must survive a reboot"),
     Key("run_dir", ABSOLUTE_PATH, "where `genericdp status` and `genericdp monitor` find the daemon"),
     Key("answer", member_of(AnswerBy), "how containers get device nodes, if the resource does not say it"),
     Key(
@@ -125,13 +152,24 @@ def settings(at: At) -> Settings | None:
     if written is None:
         return None
     read = Settings(**written)
-    if read.link_dir == read.state_dir:
-        at.source.note(
-            Mistake(
-                at.child("state_dir" if "state_dir" in written else "link_dir"),
-                "'link_dir' and 'state_dir' are the same directory",
-                "choose two: containers see what is in link_dir, and only genericdp what is in state_dir",
-            )
-        )
+    mistake = _clash(at, read, written)
+    if mistake is not None:
+        at.source.note(mistake)
         return None
     return read
+
+
+def _clash(at: At, read: Settings, written: Collection[str]) -> Mistake | None:
+    """The mistake if two of these settings cannot go together."""
+    for (one, other), hint in _APART:
+        if getattr(read, one) == getattr(read, other):
+            key = other if other in written else one
+            return Mistake(at.child(key), f"'{one}' and '{other}' are the same directory", hint)
+    kept = f"{read.state_dir.rstrip('/')}/{LAST_GOOD}/"
+    if f"{read.cdi_dir}/".startswith(kept):
+        return Mistake(
+            at.child("cdi_dir" if "cdi_dir" in written else "state_dir"),
+            f"'cdi_dir' is where genericdp keeps rule files, '{LAST_GOOD}' in 'state_dir'",
+            f"choose another one, for example '{Settings().cdi_dir}', that the container runtime reads",
+        )
+    return None

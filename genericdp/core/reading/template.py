@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from genericdp.core.limits import NAME_LIMIT, PATH_LIMIT
 from genericdp.core.reading.kind import Kind, Schema, definition
 from genericdp.core.reading.scalars import in_capitals, text
 from genericdp.core.reading.source import At, Mistake
@@ -15,10 +16,6 @@ K = TypeVar("K")
 
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _ANNOTATION = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-
-#: The longest name of a file in the file systems of Linux, in bytes (NAME_MAX).
-_LONGEST_NAME = 255
-
 _CDI_HINT = 'write "vendor.example/class=name"'
 
 _TEMPLATE_SCHEMA = definition("template")
@@ -78,10 +75,14 @@ def path_template(at: At) -> Template:
         raise Mistake(at, f"'{parsed.text}' has an empty component", "it must not end in '/' or contain '//'")
     if components in (["dev"], ["proc"], ["sys"]):
         raise Mistake(at, f"'{parsed.text}' is a directory in every container", "name a file below it")
-    literals = (part for part in parsed.parts if isinstance(part, str))
+    literals = [part for part in parsed.parts if isinstance(part, str)]
+    size = len("".join(literals).encode())
+    if size > PATH_LIMIT:
+        message = f"'{at.key}' has at least {size} bytes; a path has at most {PATH_LIMIT}"
+        raise Mistake(at, message, "write a shorter path")
     longest = max((len(name.encode()) for part in literals for name in part.split("/")), default=0)
-    if longest > _LONGEST_NAME:
-        message = f"'{at.key}' has a component of {longest} bytes; a file name has at most {_LONGEST_NAME}"
+    if longest > NAME_LIMIT:
+        message = f"'{at.key}' has a component of {longest} bytes; a file name has at most {NAME_LIMIT}"
         raise Mistake(at, message, "write a shorter name")
     return parsed
 

@@ -8,6 +8,9 @@ DEFAULT_DOMAIN = "genericdp.io"
 #: The kubelet waits meanwhile, and with it all pods of the node.
 LONGEST_BOOT_WAIT_S = 600.0
 
+#: The directory in the state directory that has the last good rule files. No operator would keep any there.
+LAST_GOOD = "last-good"
+
 
 class LogFormat(StrEnum):
     """How log lines look; `auto` is text on a terminal, the journal's form under systemd, else JSON."""

@@ -87,6 +87,8 @@ class Retried(StrEnum):
     CHECKPOINT = "checkpoint"
     #: Writing the CDI spec files.
     CDI = "cdi"
+    #: Noting the directories that pods depend on, and clearing those that were `cdi_dir`.
+    DIRECTORIES = "directories"
     #: Listening on the control socket.
     CONTROL = "control"
     #: Listening on the address for metrics.

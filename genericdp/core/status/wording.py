@@ -64,6 +64,7 @@ _WORKS = {
     Retried.RULES: "the text of every good rule file is kept again",
     Retried.CHECKPOINT: "the kubelet's checkpoint can be read again",
     Retried.CDI: "the CDI spec files are written again",
+    Retried.DIRECTORIES: "the directories are noted, and no CDI spec file is left in a former one",
     Retried.CONTROL: "listening on the control socket now",
     Retried.METRICS: "listening on the address for metrics now",
     Retried.RUNTIME: "the container runtime answers",

@@ -32,6 +32,7 @@ from genericdp.core.suggest.units.camera import all_sensors, is_stream, is_subde
 from genericdp.core.suggest.units.companions import is_companion
 from genericdp.core.suggest.units.models import model_of_any, named_model_of
 from genericdp.core.suggest.units.siblings import Siblings, is_printer, others_of, siblings_of
+from genericdp.errors import GenericdpError
 
 #: Where to save the file, unless the operator knows better: after the existing rules.
 FILE = f"{DIRECTORY}/90-found.toml"
@@ -50,19 +51,24 @@ _LEFT_OUT = "Left out; 'genericdp suggest DEVICE' writes a rule for any of these
 class Starter:
     """A rule file for what no rule matches.
 
-    chapters  the lines of each resource with the comments above it
-    left_out  (why, device nodes) of what no rule was written for
+    chapters   the lines of each resource with the comments above it
+    left_out   (why, device nodes) of what no rule was written for
+    unwritten  of what no rule can be written for, why
     """
 
     chapters: tuple[tuple[str, ...], ...]
     left_out: tuple[tuple[str, tuple[str, ...]], ...]
+    unwritten: tuple[str, ...]
 
     @property
     def text(self) -> str:
         """The rule file, with comments. It is short: an operator reads it on one screen."""
-        lines = list(rule_text.comment(_DRAFT if self.chapters else _NOTHING))
+        lines = list(rule_text.comment(_DRAFT)) if self.chapters else []
         for chapter in self.chapters:
             lines += chapter
+        for why in self.unwritten:
+            lines += rule_text.comment(why)
+        lines = lines or list(rule_text.comment(_NOTHING))
         if self.left_out:
             lines += rule_text.comment(_LEFT_OUT)
             lines += (_in_a_line(why, paths) for why, paths in self.left_out)
@@ -100,8 +106,10 @@ def starter(present: Present, resources: Sequence[Resource], claims: Claims) -> 
         why: rest for why, paths in left.items() if (rest := [path for path in paths if path not in offered])
     }
     names = taken_by(resources)
-    chapters = tuple(_chapters(tuple(groups.values()), present, names))
-    return Starter(chapters, tuple((why, tuple(paths)) for why, paths in left.items()))
+    unwritten: list[str] = []
+    chapters = tuple(_chapters(tuple(groups.values()), present, names, unwritten))
+    left_out = tuple((why, tuple(paths)) for why, paths in left.items())
+    return Starter(chapters, left_out, tuple(unwritten))
 
 
 def _why_not(group: Siblings, node: UdevDevice, present: Present, claims: Claims) -> str:
@@ -147,8 +155,10 @@ def _comes_before(other: UdevDevice, node: UdevDevice) -> bool:
     return is_printer(other) and other.sys_path < node.sys_path
 
 
-def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -> Iterator[tuple[str, ...]]:
-    """A chapter for each kind of group."""
+def _chapters(
+    groups: tuple[Siblings, ...], present: Present, names: set[str], unwritten: list[str]
+) -> Iterator[tuple[str, ...]]:
+    """A chapter for each kind of group. `unwritten`: where to add why there can be none for a group."""
     told: set[frozenset[str]] = set()
     for alike in _alike(groups):
         chapter = _for_model(alike, present, names)
@@ -156,7 +166,13 @@ def _chapters(groups: tuple[Siblings, ...], present: Present, names: set[str]) -
             yield chapter
             continue
         for group in alike:
-            suggestion = suggest_for(group, present, _new_name(group, present, names))
+            name = name_of(group, names, present.nodes)
+            try:
+                suggestion = suggest_for(group, present, name)
+            except GenericdpError as error:
+                unwritten.append(f"Missing: {error}: {error.hint}.")
+                continue
+            names.add(name)
             rivals = frozenset({*group.paths, *suggestion.rivals})
             # Of devices that nothing distinguishes, the first one says so.
             caution = suggestion.reasons[:1] if suggestion.by is By.ARRIVAL and rivals not in told else ()
@@ -213,12 +229,6 @@ def _shortened(table: Sequence[str], headings: Sequence[str]) -> Iterator[str]:
             yield from rule_text.remarked(key, headings[-1]) if fits is None else (fits,)
         elif line and not line.startswith("#"):
             yield key if line.startswith(("group_by = ", "shared = ")) else line
-
-
-def _new_name(group: Siblings, present: Present, names: set[str]) -> str:
-    name = name_of(group, names, present.nodes)
-    names.add(name)
-    return name
 
 
 def _unit_of(group: Siblings) -> UdevDevice:

@@ -169,6 +169,24 @@ def test_what_is_plugged_in_again_beside_a_held_unit_before_a_minute_has_passed_
     assert [*node.look(UNITS, *parts).values()] == ["Healthy", "Healthy"]
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+def test_what_comes_beside_a_unit_that_no_rule_matches_any_more_is_decided_in_a_minute(is_held: bool) -> None:
+    named = UNITS.replace('ID_VENDOR_ID = "0403"', 'ID_SERIAL_SHORT = "A1"')
+    units = in_socket(), in_socket(fast=True, serial="A1")
+    node = Node()
+    (id_,) = node.look(UNITS, units[0])
+    if is_held:
+        node.allocate(id_)
+    node.look(named, units[0])
+    node.look(named, *units)
+    (refusal,) = node.inventory.refusals
+    assert refusal.reason.endswith("if both stay, this is decided in a minute")
+    node.now += TWO_AFTER_S
+    told = node.look(named, *units)
+    assert [why for each, why in told.items() if each != id_] == ["Healthy"]
+    assert not node.inventory.refusals
+
+
 def test_a_unit_of_another_serial_number_beside_a_held_one_waits_too() -> None:
     node = Node()
     (id_,) = node.look(UNITS, in_socket())

@@ -346,6 +346,19 @@ log_level = "debug"
     )
 
 
+@pytest.mark.parametrize("path", ["/{ID_SERIAL}" + "/x" * 2047 + "/", "/dev/" + "é/" * 1364])
+def test_a_path_that_is_too_long_for_linux_is_a_mistake(path: str) -> None:
+    size = len(path.replace("{ID_SERIAL}", "").encode()) + 1
+    text = f'[[resource]]\nname = "x"\nmatch.SUBSYSTEM = "tty"\ncontainer_path = "{path}x"\n'
+    _, (problem,) = parse_rules("50-x.toml", text, "example.com")
+    assert (problem.location.line, problem.location.column) == (4, 18)
+    assert problem.message == f"'container_path' has at least {size} bytes; a path has at most 4095"
+    assert problem.hint == "write a shorter path"
+
+
+KEPT_RULES = "'cdi_dir' is where genericdp keeps rule files, 'last-good' in 'state_dir'"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -363,6 +376,14 @@ log_level = "debug"
         ('link_dir = "/a//b"\nstate_dir = "/a/b"', "'link_dir' and 'state_dir' are the same directory"),
         ('state_dir = "/dev/genericdp"', "'link_dir' and 'state_dir' are the same directory"),
         ('link_dir = "/var/lib/genericdp"', "'link_dir' and 'state_dir' are the same directory"),
+        ('link_dir = "/a/b"\ncdi_dir = "/a/b"', "'link_dir' and 'cdi_dir' are the same directory"),
+        ('cdi_dir = "/dev/genericdp"', "'link_dir' and 'cdi_dir' are the same directory"),
+        ('state_dir = "/run/cdi"', "'cdi_dir' and 'state_dir' are the same directory"),
+        ('cdi_dir = "/var/lib/genericdp/last-good"', KEPT_RULES),
+        ('state_dir = "/run"\ncdi_dir = "/run/last-good/x/y"', KEPT_RULES),
+        ('cdi_dir = "/run/c\\ndi"', "'cdi_dir' must not contain '\\n', which cannot be printed"),
+        ('link_dir = "/dev/\\u200f"', "'link_dir' must not contain '\\u200f', which cannot be printed"),
+        ('state_dir = "/var/\\u007f"', "'state_dir' must not contain '\\x7f', which cannot be printed"),
         ('link_dir = "/dev/../x"', "'link_dir' must not contain '..'"),
         ('kubelet_dir = "/a\\u0000b"', "'kubelet_dir' must not contain a null character"),
         ('log_level = "loud"', "'log_level' must be 'debug', 'info', 'warning' or 'error', not 'loud'"),
@@ -391,6 +412,44 @@ def test_a_mistake_in_the_settings_leaves_the_defaults(text: str, message: str) 
     settings, problems = parse_settings("genericdp.toml", text)
     assert settings == Settings()
     assert [problem.message for problem in problems] == [message]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "hint"),
+    [
+        (
+            'cdi_dir = "/run/c\\ndi"',
+            (1, 11),
+            "choose another name: genericdp notes the directory in a file that has one in each line",
+        ),
+        (
+            'state_dir = "/run"\ncdi_dir = "/run/last-good/x"',
+            (2, 11),
+            "choose another one, for example '/run/cdi', that the container runtime reads",
+        ),
+        (
+            'domain = "x.example"\nstate_dir = "/run/cdi"',
+            (2, 13),
+            "choose two: runtimes see what is in cdi_dir, and only genericdp what is in state_dir",
+        ),
+        (
+            'cdi_dir = "/dev/genericdp"',
+            (1, 11),
+            "choose two: container runtimes read every file in cdi_dir",
+        ),
+    ],
+)
+def test_a_mistake_about_a_directory_says_where_it_is_and_what_to_do(
+    text: str, place: tuple[int, int], hint: str
+) -> None:
+    _, (problem,) = parse_settings("genericdp.toml", text)
+    assert (problem.location.line, problem.location.column) == place
+    assert problem.hint == hint
+
+
+def test_directories_of_the_daemon_may_be_below_one_another() -> None:
+    text = 'state_dir = "/"\nlink_dir = "/dev/genericdp"\ncdi_dir = "/last-good-cdi/x"'
+    assert parse_settings("genericdp.toml", text)[1] == ()
 
 
 def test_a_path_is_read_in_its_shortest_form() -> None:

@@ -64,6 +64,31 @@ def test_a_machine_whose_devices_all_have_rules_needs_no_more() -> None:
     assert started(a_fuse(), rules=rules) == "# No device of this machine needs a rule.\n"
 
 
+def test_a_node_for_which_there_can_be_no_rule_keeps_no_other_from_having_one() -> None:
+    node = a_device("/sys/devices/virtual/adc/adc0", subsystem="adc", node="/dev/adc0", number="c 9:1")
+    other = a_device("/sys/devices/virtual/adc/adc1", subsystem="adc", node="/dev/adc1", number="c 9:2")
+    confused = replace(other, properties={**other.properties, "DEVNAME": "/dev/adc0"})
+    missing = """\
+# Missing: no rule can distinguish /dev/adc0 from the other device nodes: udev
+# gives one name to several of them; 'udevadm trigger' makes it look again.
+# Missing: no rule can distinguish /dev/adc1 from the other device nodes: udev
+# gives one name to several of them; 'udevadm trigger' makes it look again.
+"""
+
+    assert started(node, confused) == missing
+    assert (
+        started(node, confused, a_usb_serial(0))
+        == f"""\
+# Save it as /etc/genericdp/rules.d/90-found.toml, without what no pod needs.
+[[resource]]
+name = "usb-0403-6001"  # USB device (0403:6001): /dev/ttyUSB0
+match = {{ SUBSYSTEM = "tty", usb = {{ vendor = "0403", product = "6001" }} }}
+{missing}# Left out; 'genericdp suggest DEVICE' writes a rule for any of these:
+#   raw USB nodes of hubs and others: bus/usb/001/004
+"""
+    )
+
+
 def test_what_udev_has_not_finished_with_is_not_spoken_of() -> None:
     assert "fuse" not in started(replace(a_fuse(), initialized=False), a_usb_serial())
 

@@ -20,7 +20,7 @@ from tests.scenes.mounts import an_empty_file_system_over, bind_mounted
 from tests.scenes.rules import DOMAIN
 from tests.scenes.scene import LoopTime, a_scene, both_runtimes, minors_in
 from tests.scenes.service import Service, links_in
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 A = a_usb_serial(0, serial="A")
 
@@ -113,6 +113,10 @@ async def test_a_kubelet_that_starts_in_what_was_mounted_over_its_directory_is_s
     async with a_scene(short_dir, A) as scene:
         await scene.until_allocatable(1)
         await scene.kubelet.stop()
+        # While there is a socket that nobody listens on, it is looked at again and again.
+        (short_dir / "device-plugins" / "kubelet.sock").unlink()
+        await until(lambda: scene.daemon.plugins.kubelet.incarnation is None)
+        await idle()
         with an_empty_file_system_over(short_dir / "device-plugins"):
             await scene.kubelet.start()
             await scene.until_allocatable(1)

@@ -12,6 +12,7 @@ The rules of this file:
   process left goes, too: a runtime may read this directory and that of the other one.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
@@ -26,7 +27,8 @@ from genericdp.files.cdi_specs import LOCK, CdiSpecs
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 
-#: The longest pause before files are written again that could not be written, in seconds.
+#: The longest pause before files are written again that could not be written, in seconds. Also the time in
+#: which a directory that is replaced again and again gets them at once only the first time.
 AGAIN_S = 10.0
 
 _log = log.get(__name__)
@@ -59,6 +61,7 @@ class CdiUpkeep:
         self._note: Callable[[], None] = lambda: None
         self._watch: DirectoryWatch | None = None
         self._failed = False
+        self._restored = float("-inf")
         # Whether none is left of an earlier process, as long as another genericdp serves the kubelet.
         self._is_withdrawn = False
 
@@ -158,12 +161,18 @@ class CdiUpkeep:
 
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too, and what the udev rule removes at an unplug. The next step
-        # corrects that. What it does not, a second later: a program may change them again and again.
+        # corrects that. What it does not, a second later: a program may change them again and again. But
+        # another directory may have what leads to other devices.
         if self._specs.waits and LOCK in names:
             # The other genericdp may have ended.
             self._again()
         elif not (self._specs.keeps_lock() and self._specs.intact(names)):
-            self._retry.failed()
+            now = asyncio.get_running_loop().time()
+            if names or now - self._restored < AGAIN_S:
+                self._retry.failed()
+            else:
+                self._restored = now
+                self._restore()
 
     def _restore(self) -> None:
         if self._rival():

@@ -22,7 +22,8 @@ from genericdp.watch import DirectoryWatch
 #: longest pause before links are tried again that could not be made.
 AGAIN_S = 10.0
 
-#: The same for links that another process pointed at themselves although their nodes are there.
+#: The same for links that another process pointed at themselves although their nodes are there, and for links
+#: in a directory that has taken the place of the one before: they may lead to other devices.
 REVIVE_AGAIN_S = 1.0
 
 _log = log.get(__name__)
@@ -85,13 +86,13 @@ class LinkUpkeep:
             self._schedule_dead()
         if not changed.others:
             return
-        now = asyncio.get_running_loop().time()
-        if self._mended is None or now - self._mended > AGAIN_S:
+        now, pause = asyncio.get_running_loop().time(), AGAIN_S if names else REVIVE_AGAIN_S
+        if self._mended is None or now - self._mended > pause:
             self._mended = now
             _log.warning("the stable links were changed, restoring them", directory=self._links.directory)
             self._again()
         elif self._timer is None:  # somebody changes them again and again
-            self._timer = asyncio.get_running_loop().call_later(AGAIN_S, self._again)
+            self._timer = asyncio.get_running_loop().call_later(pause, self._again)
 
     def _schedule_dead(self) -> None:
         if self._timer is None:

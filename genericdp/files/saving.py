@@ -8,8 +8,9 @@ The rules of this file:
   the link of a pod at the unit that had the id before, while the pod has another unit.
 * A memory of the boot before is saved again at the start, before anything is given. Where that fails, nobody
   knows whether a daemon of this boot gave something and could not save it.
-* A file that somebody removed is written again at once, not with the next change, which may be days away. If
-  that fails, it is known before the daemon ends and the memory with it.
+* A file that somebody removed, or whose directory is another one by now, is written again at once, not with
+  the next change, which may be days away. If that fails, it is known before the daemon ends and the memory
+  with it.
 """
 
 import asyncio
@@ -121,12 +122,16 @@ class Saving:
 
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too.
-        if (names and os.path.basename(self._state.path) not in names) or not self._state.was_removed():
+        if names and os.path.basename(self._state.path) not in names:
+            return
+        was_removed = self._state.was_removed()
+        if not was_removed and (names or not self._state.was_replaced()):
             return
         now = asyncio.get_running_loop().time()
         if now - self._restored >= AGAIN_S:
             self._restored = now
-            _log.warning("the saved memory was removed, saving it again", file=self._state.path)
+            if was_removed:
+                _log.warning("the saved memory was removed, saving it again", file=self._state.path)
             self.save()
         else:
             self.save_within(AGAIN_S, self._memory)

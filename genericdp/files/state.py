@@ -209,6 +209,10 @@ class StateFile:
         """Whether the file is gone since it was last read or written, and nothing has taken its place."""
         return self._file is not None and not os.path.lexists(self.path)
 
+    def was_replaced(self) -> bool:
+        """Whether another file is in the place of the one that was last read or written."""
+        return self._file is not None and self._found() not in (None, self._file)
+
     def _found(self) -> FileIdentity | None:
         """Which file is in the place of the memory, as far as that can be seen."""
         try:

@@ -151,7 +151,7 @@ class KubeletSocket:
     def look_again(self) -> None:
         """Check, without an event, whether the kubelet is another one.
 
-        inotify(7) does not report a file system that is mounted over the directory.
+        While mounts cannot be watched, this finds a file system that is mounted over the directory.
         """
         self._event.set()
 

@@ -5,7 +5,7 @@ What they say is kept for the next start (`genericdp.files.last_good`).
 The rules of this file:
 
 * A watch that reports a change does not read: the event loop does, once for all changes until then.
-* At each reading the files are watched afresh: something may have been mounted over their directory.
+* At each reading the files are watched afresh: what was no directory may be one by now.
 * Only the daemon that serves keeps anything. One that stands by may have read what has been replaced since.
 * A disk may be slow: the first inventory comes first, one text is kept at a time, and the end does not wait
   for all of them. What fails is tried again.

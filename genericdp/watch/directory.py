@@ -9,7 +9,8 @@ The rules of this file:
   such as /tmp, whose times any user changes at will. Once that happens, the ancestors' permissions are not
   listened to for a while, at most LONGEST_HUSH_S, and then compared.
 * A directory is watched before the next name on the way is looked up in it, so no change of that name is
-  missed. Only a mount causes no event: whoever mounts something there must make a new watch.
+  missed. Only a mount causes no event. So after each mount on the machine, the directories on the way are
+  compared (`watch.mounts`).
 * The kernel has one watch for a directory, whatever paths lead to it, so a watch has a set of names.
 * An event is a hint. The callback gets names, or none if anything may have happened (the directory
   appeared or disappeared, the queue overflowed); it looks for itself.
@@ -25,10 +26,9 @@ from contextlib import suppress
 
 from genericdp import log
 from genericdp.errors import GenericdpError
+from genericdp.watch import mounts
+from genericdp.watch.mounts import AGAIN_S
 from genericdp.watch.queue import Event, EventQueue, flags
-
-#: How often to poll, and try to watch, a directory that cannot be watched, in seconds.
-AGAIN_S = 5.0
 
 #: How long not to listen to permissions on the way, in seconds: the first time, and at most.
 FIRST_HUSH_S = 0.01
@@ -67,8 +67,8 @@ _HINTS = {
 #: Called with the names in the directory that changed; empty: anything may have happened.
 Callback = Callable[[frozenset[str]], None]
 
-#: Mode, owner and group; None if they cannot be read.
-_Permissions = tuple[int, int, int] | None
+#: Which directory or symlink it is, and its mode, owner and group; None if that cannot be read.
+_Status = tuple[int, int, int, int, int] | None
 
 _log = log.get(__name__)
 
@@ -89,14 +89,15 @@ class DirectoryWatch:
         self._loop = asyncio.get_running_loop()
         # Each watch with the names that matter in its directory.
         self._watches: dict[int, set[str]] = {}
-        # Each ancestor's watch with its path, and the permissions on the way by path.
+        # Each ancestor's watch with its path, and what is on the way by path.
         self._ancestors: dict[int, str] = {}
-        self._permissions: dict[str, _Permissions] = {}
+        self._way: dict[str, _Status] = {}
         self._queue: EventQueue | None = None
         self._again: asyncio.TimerHandle | None = None
         self._hush: asyncio.TimerHandle | None = None
         self._hush_s = 0.0
         self._heard_since = 0.0
+        self._end: Callable[[], None] | None = mounts.listen(self._see_mounts)
         self._watch()
 
     def close(self) -> None:
@@ -104,6 +105,9 @@ class DirectoryWatch:
         if self._again is not None:
             self._again.cancel()
             self._again = None
+        if self._end is not None:
+            self._end()
+            self._end = None
         self._let_go()
 
     def _watch(self) -> None:
@@ -148,7 +152,7 @@ class DirectoryWatch:
                 # On the way to the directory, or something that happened to a directory itself.
                 anything = True
         if touched and self._hush is None:
-            anything |= self._permissions_changed()
+            anything |= self._way_changed()
             self._hush_for_a_while()
         if anything:
             self._watch()
@@ -156,8 +160,13 @@ class DirectoryWatch:
         elif names:
             self._on_event(frozenset(names))
 
-    def _permissions_changed(self) -> bool:
-        return any(_permissions(path) != before for path, before in self._permissions.items())
+    def _see_mounts(self) -> None:
+        if self._again is None and self._way_changed():
+            self._watch()
+            self._on_event(frozenset())
+
+    def _way_changed(self) -> bool:
+        return any(_status(path) != before for path, before in self._way.items())
 
     def _hush_for_a_while(self) -> None:
         now = self._loop.time()
@@ -170,7 +179,7 @@ class DirectoryWatch:
         self._hush = None
         self._heard_since = self._loop.time()
         self._listen_to_ancestors(_IN_ANCESTOR)
-        if self._permissions_changed():
+        if self._way_changed():
             self._watch()
             self._on_event(frozenset())
         if self._queue is not None:
@@ -188,7 +197,7 @@ class DirectoryWatch:
             queue.unwatch(watch)
         self._watches = {}
         self._ancestors = {}
-        self._permissions = {"/": _permissions("/")}
+        self._way = {"/": _status("/")}
         at, left, symlinks = "/", _names(self.directory), 0
         while left:
             name = left.pop()
@@ -197,7 +206,7 @@ class DirectoryWatch:
                 continue
             path = os.path.join(at, name)
             refused = self._add(queue, at, name)
-            self._permissions[path] = _permissions(path)
+            self._way[path] = _status(path)
             try:
                 target = _target(path)
             except OSError as error:
@@ -248,12 +257,12 @@ def _new_queue(directory: str, hear: Callable[[Iterable[Event]], None]) -> Event
         raise _cannot_watch(directory, error) from error
 
 
-def _permissions(path: str) -> _Permissions:
+def _status(path: str) -> _Status:
     try:
-        status = os.lstat(path)
+        found = os.lstat(path)
     except OSError:
         return None
-    return status.st_mode, status.st_uid, status.st_gid
+    return found.st_dev, found.st_ino, found.st_mode, found.st_uid, found.st_gid
 
 
 def _cannot_watch(path: str, error: OSError) -> GenericdpError:

@@ -14,6 +14,7 @@ import pytest
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.simulator import Container, Kubelet, Pod
+from tests.scenes.mounts import bind_mounted
 from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, MODEM_RULE
 from tests.scenes.scene import until_allocatable
 from tests.scenes.service import Service, settings_below
@@ -21,7 +22,6 @@ from tests.scenes.waiting import until
 from tests.udev import gadgets
 from tests.udev.hotplug import Console, macvtap, udevd, udevd_with_our_rule
 from tests.udev.testbed import Testbed
-from tests.watch.test_directory import bind_mounted
 
 CAMERA_RULE = """
 [[resource]]
@@ -259,13 +259,11 @@ async def test_an_edited_rule_file_applies_and_a_bad_one_keeps_its_version(short
 
 
 @pytest.mark.hotplug
-async def test_a_directory_that_is_mounted_over_the_rules_is_watched_after_a_reload(short_dir: Path) -> None:
-    """A mount causes no event, so the operator reloads once."""
+async def test_a_directory_that_is_mounted_over_the_rules_is_read_and_watched(short_dir: Path) -> None:
     other = short_dir / "other"
     other.mkdir()
     async with a_node(short_dir, CONSOLES) as (kubelet, service):
         with bind_mounted(other, short_dir / "rules.d"):
-            service.daemon.reload()
             await service.wait_until(lambda: not service.daemon.inventory.offers)
             file = short_dir / "rules.d" / "60-more.toml"
             file.write_text('[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n')

@@ -85,7 +85,7 @@ async def test_it_is_fed_with_a_kubelet_and_without_one_however_long(short_dir: 
 async def test_each_sign_of_life_looks_for_a_kubelet_that_no_event_tells_of(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file system that is mounted over the kubelet's directory gives no event."""
+    """As if a file system was mounted over its directory while mounts cannot be watched."""
 
     class Deaf(DirectoryWatch):
         def __init__(self, directory: str, on_change: Callable[[frozenset[str]], None]) -> None:

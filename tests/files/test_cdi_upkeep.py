@@ -99,6 +99,24 @@ async def test_what_others_change_is_restored_but_not_all_the_time(
         assert caplog.messages == ["the CDI spec files were changed, restoring them"]
 
 
+async def test_files_whose_directory_is_replaced_are_written_again_at_once_but_not_all_the_time(
+    tmp_path: Path,
+) -> None:
+    time, cdi = LoopTime(), tmp_path / "cdi"
+    daemon = Daemon(cdi)
+    with daemon.cdi.serving():
+        daemon.step(A)
+        cdi.rename(tmp_path / "before")
+        await until(lambda: daemon.steps == 2)
+        assert '"ftdi_A"' in (cdi / FILE).read_text()
+        cdi.rename(tmp_path / "again")
+        await until(lambda: daemon.cdi._retry.waits)
+        assert daemon.steps == 2
+        time.advance(1.0)
+        await until(lambda: daemon.steps == 3)
+        assert '"ftdi_A"' in (cdi / FILE).read_text()
+
+
 async def test_what_the_udev_rule_removes_at_an_unplug_the_next_step_makes_right(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

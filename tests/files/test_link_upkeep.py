@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Collection
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -67,6 +68,21 @@ async def test_links_that_somebody_changes_again_and_again_are_made_again_at_int
         upkeep.link.unlink()
         await until(upkeep.made(4))
         assert not upkeep.waits
+
+
+async def test_links_whose_directory_is_removed_again_and_again_are_made_again_at_shorter_intervals(
+    tmp_path: Path,
+) -> None:
+    time, upkeep = LoopTime(), Upkeep(tmp_path / "links")
+    upkeep.apply()
+    with upkeep.watching():
+        rmtree(tmp_path / "links")
+        await until(upkeep.made(2))
+        rmtree(tmp_path / "links")
+        await until(lambda: upkeep.waits)
+        assert upkeep.times == 2
+        time.advance(REVIVE_AGAIN_S)
+        await until(upkeep.made(3))
 
 
 async def test_a_link_that_udev_pointed_at_itself_is_restored_if_its_device_is_there_and_without_a_word(

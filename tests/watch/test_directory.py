@@ -6,7 +6,6 @@ import os
 import random
 import resource
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Self
 import pytest
 
 from genericdp.watch import DirectoryWatch, directory, queue
+from tests.scenes.mounts import bind_mounted
 from tests.scenes.waiting import idle
 
 ANYTHING: frozenset[str] = frozenset()
@@ -201,15 +201,6 @@ async def test_a_symlink_to_an_ancestor_is_watched_like_any_directory(tmp_path: 
         await ear.hears()
         (directory / "b").touch()
         await ear.hears("b")
-
-
-@contextmanager
-def bind_mounted(source: Path, target: Path) -> Iterator[None]:
-    subprocess.run(["mount", "--bind", source, target], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", target], check=True)
 
 
 async def test_a_bind_mount_of_the_parent_is_watched_like_any_directory(tmp_path: Path) -> None:
@@ -527,11 +518,16 @@ async def test_without_inotify_instances_the_directory_is_looked_at_and_the_hint
         await ear.hears()
         (tmp_path / "kubelet.sock").touch()
         await ear.hears("kubelet.sock")
-    (warning,) = warnings_in(caplog)
-    assert warning == (
-        f"cannot watch the directory '{tmp_path}': Too many open files; "
-        "raise the sysctl fs.inotify.max_user_instances, or the limit of open files"
-    )
+    assert warnings_in(caplog) == [
+        (
+            "cannot watch '/proc/self/mountinfo': Too many open files; "
+            "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'"
+        ),
+        (
+            f"cannot watch the directory '{tmp_path}': Too many open files; "
+            "raise the sysctl fs.inotify.max_user_instances, or the limit of open files"
+        ),
+    ]
 
 
 async def test_a_watch_that_never_came_about_is_closed_like_any_other(

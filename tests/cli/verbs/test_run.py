@@ -181,6 +181,14 @@ def test_it_serves_although_a_container_of_root_watches_all_that_root_may_watch_
         it.process.send_signal(signal.SIGTERM)
         _, log = it.process.communicate(timeout=PATIENCE_S)
         assert it.process.returncode == 0, log
+        (line,) = (line for line in events_of(log) if os.strerror(errno.ENOSPC) in line.get("why", ""))
+        del line["ts"]
+        assert line == {
+            "level": "warning",
+            "msg": "cannot watch mounts, looking every few seconds instead",
+            "why": f"cannot watch '/proc/self/mountinfo': {os.strerror(errno.ENOSPC)}",
+            "hint": "raise the sysctl fs.epoll.max_user_watches",
+        }
 
 
 def test_without_a_kubelet_it_says_where_it_waits_for_one(short_dir: Path) -> None:

@@ -238,7 +238,7 @@ class TourNode:
         except GenericdpError:
             return False
         resources = status["resources"]
-        unsaved = {"memory", "rules"} if STATE.is_mount() else set()  # the disk that is full
+        unsaved = {"memory", "rules", "directories"} if STATE.is_mount() else set()  # the disk that is full
         if {each["what"] for each in status["failing"]} != unsaved:
             return False
         heard = all(bool(each["registered"] or each["error"]) == self._kubelet.running for each in resources)

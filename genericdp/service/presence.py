@@ -50,7 +50,7 @@ class Presence:
             _log.warning(
                 "cannot read which devices were there before the reboot, so READY does not wait for them",
                 path=self.path,
-                why=str(error),
+                why=_why(error),
             )
             return frozenset()
         if boot == self._boot:
@@ -78,7 +78,7 @@ class Presence:
             _log.warning(
                 "cannot save which devices are there, so the next boot may not wait for them",
                 path=self.path,
-                why=str(error),
+                why=_why(error),
             )
         else:
             self._saved = self._healthy
@@ -87,6 +87,12 @@ class Presence:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return str(error) if isinstance(error, GenericdpError) else "it is damaged"
 
 
 def _parse(data: bytes) -> tuple[str, frozenset[str]]:

@@ -15,6 +15,11 @@ BOTH = frozenset({"ftdi_A", "ftdi_B"})
 UNREAD = "cannot read which devices were there before the reboot, so READY does not wait for them"
 
 
+def fields(caplog: pytest.LogCaptureFixture) -> object:
+    (record,) = caplog.records
+    return vars(record)["fields"]
+
+
 def presence(directory: Path, boot: str, healthy: frozenset[str] | None = None) -> Presence:
     made = Presence(str(directory), boot)
     made.load()
@@ -98,6 +103,7 @@ async def test_a_file_that_makes_no_sense_is_said_and_replaced(
     two = Presence(str(tmp_path), "two")
     assert two.load() == frozenset()
     assert caplog.messages == [UNREAD]
+    assert fields(caplog) == {"path": str(file), "why": "it is damaged"}
     two.see(BOTH)
     two.save()
     assert Presence(str(tmp_path), "three").load() == BOTH
@@ -125,3 +131,4 @@ async def test_a_directory_that_cannot_be_written_is_said(
     (tmp_path / "state").write_text("not a directory")
     presence(tmp_path / "state", "one", BOTH).save()
     assert caplog.messages == ["cannot save which devices are there, so the next boot may not wait for them"]
+    assert fields(caplog) == {"path": f"{tmp_path}/state/presence.json", "why": "File exists"}

@@ -974,7 +974,7 @@ class NodeMachine(RuleBasedStateMachine):
             and len(pointed) == len(set(pointed)) == len(taken) - len(waiting)
             and taken.issuperset(pointed)
             and devices_of(self.node.waiting().values()) <= devices_of(self.given)
-            and self.node.held_links() <= devices_of(self.given)
+            and self.node.held_links() <= devices_of(self.given).union(self.given)
         )
 
     def _kubelet_is_right(self) -> bool:

@@ -105,7 +105,7 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
     for named, known, is_listed in ((answer.ids, kept, True), (answer.earlier, held, False)):
         new = _of_ours((each for each in named if each[1] not in known), ours, devices, with_links)
         after = _with(after, new, offers, devices, sure, listed=is_listed)
-    # Whatever the rules say now.
+    # The links show what pods got. The rules may have changed since.
     alone = _only_ones(answer.led) & (after.keys() - held.keys()) if answer.led else ()
     after = {**after, **{id_: replace(after[id_], shared=False) for id_ in alone}} if alone else after
     return held if after == held else after

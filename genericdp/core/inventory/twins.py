@@ -75,7 +75,7 @@ class SideBySide:
 def twins_of(group: Group, identity: Identity) -> Twins:
     """What a device would have in common with twins."""
     names = group.resource.identity
-    if identity.is_spread or identity.basis in ("port", "name"):
+    if isinstance(names, str) and identity.basis != "serial":
         return NO_TWINS
     found = (
         twin_of(member.place) if isinstance(names, str) else _told_by(names, member.device, member.place)

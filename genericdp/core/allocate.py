@@ -281,7 +281,8 @@ def _why_impossible(
                 f"the env '{for_quote(name)}' would have {size} bytes, and Linux permits {ENV_LIMIT}; "
                 "request fewer devices for a container, or shorten the env in the rule"
             )
-    nodes = {spec.container_path for spec in devices}
+    # In this order, the reason is the same in every process.
+    nodes = dict.fromkeys(spec.container_path for spec in devices)
     inside = (*nodes, *(mount.container_path for mount in mounts))
     outside = (mount.host_path for mount in mounts)
     for whose, paths in (("container", inside), ("host", outside)):

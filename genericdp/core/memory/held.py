@@ -215,9 +215,8 @@ def _with_room(others: _Pairs, held: Held, devices: Mapping[str, Remembered], *,
 
 
 def _only_ones(led: Iterable[str]) -> frozenset[str]:
-    """The ids of replicas that were the only ones of their devices, as these links say (`held_links`)."""
-    names = (link.removeprefix(HELD) for link in led if link.startswith(HELD) and "@" not in link)
-    return frozenset([id_ for id_ in names if may_be_id_of(id_.rpartition(".")[0], id_)])
+    """The ids of which each was the only one of its device, as these links say (`held_links`)."""
+    return frozenset([link.removeprefix(HELD) for link in led if link.startswith(HELD)])
 
 
 def _is_known(id_: str, devices: Container[str]) -> bool:

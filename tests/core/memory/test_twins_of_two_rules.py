@@ -1,13 +1,14 @@
 """Twins that different rules take: an edit gives neither of them the id of the other."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.past import twin_of
+from genericdp.core.inventory.past import Twin, twin_of
 from genericdp.core.inventory.place import locate
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.answer import Answer
@@ -250,6 +251,23 @@ def test_the_tie_of_twins_of_two_rules_waits_until_every_device_has_been_read() 
     before = node.memory
     node.look(TWO_RULES, FIRST, SECOND)
     assert is_hasty(before, node.memory)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"ties": {"b_A5": "a port"}},
+        {"twins": frozenset({Twin("serial", "A5", "0403:6001", "if00")})},
+    ],
+    ids=["ties", "twins"],
+)
+def test_neither_new_ties_nor_new_twins_count_before_every_device_has_been_read(
+    found: dict[str, Any],
+) -> None:
+    after = replace(Memory(), **found)
+    assert is_hasty(Memory(), after)
+    assert not is_hasty(after, after)
+    assert not is_hasty(after, Memory())
 
 
 @pytest.mark.parametrize("restarts", [False, True])

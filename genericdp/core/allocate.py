@@ -16,7 +16,7 @@ from typing import NamedTuple
 from genericdp.core.container_paths import ContainerPaths, why_not_together
 from genericdp.core.hostile import cdi_name, for_cdi, for_env_name, for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
-from genericdp.core.limits import ENV_LIMIT, excess_of_env, excess_of_path
+from genericdp.core.limits import ENV_LIMIT, size_of_env, why_too_long
 from genericdp.core.rules.name import CDI_ANNOTATION, env_names, kubevirt_env
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import Template
@@ -274,19 +274,19 @@ def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:
 def _why_impossible(
     devices: Iterable[DeviceSpec], mounts: Iterable[MountSpec], envs: Mapping[str, str]
 ) -> str:
-    """Why no runtime can start a container with all this, or gives it less; "" if that is possible."""
+    """Why no runtime can start a container with all of this; "" if one can."""
     for name, value in envs.items():
-        if size := excess_of_env(name, value):
-            what_to_do = "request fewer devices for a container, or shorten what the rule says about it"
+        if (size := size_of_env(name, value)) > ENV_LIMIT:
             return (
-                f"the env '{for_quote(name)}' would have {size} bytes, and Linux starts no process "
-                f"with one of more than {ENV_LIMIT}; {what_to_do}"
+                f"the env '{for_quote(name)}' would have {size} bytes, and Linux permits {ENV_LIMIT}; "
+                "request fewer devices for a container, or shorten the env in the rule"
             )
-    nodes = {spec.container_path for spec in devices}
+    # In this order, the reason is the same in every process.
+    nodes = dict.fromkeys(spec.container_path for spec in devices)
     inside = (*nodes, *(mount.container_path for mount in mounts))
     outside = (mount.host_path for mount in mounts)
     for whose, paths in (("container", inside), ("host", outside)):
         for path in paths:
-            if excess := excess_of_path(path):
-                return f"the {whose} path '{for_quote(path)}' would have {excess}; shorten it in the rule"
+            if why := why_too_long(path):
+                return f"the {whose} path '{for_quote(path)}' would have {why}; shorten it in the rule"
     return why_not_together([mount.container_path for mount in mounts], nodes)

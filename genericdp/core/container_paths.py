@@ -6,8 +6,8 @@ The rules of this file:
   taken gets a number, `-1`, `-2`, …
 * A device node cannot be a directory: runc refuses the container, or leaves out the node. So the part of a
   path that would be both gets a number.
-* A runtime mounts first, and then takes what is in the place of a device node for the node (runc). So a
-  mount that would be there, or would have it as a directory, is refused: a number would hide a mistake.
+* A runtime mounts first, and then uses what it finds at the path of a device node as that node (runc). So a
+  mount at that path or below it is refused: a number would hide a mistake.
 * Entering a path costs the same however many are taken: an answer may have 20,000 that want one path.
 """
 
@@ -68,7 +68,7 @@ class ContainerPaths(Generic[Access]):
         return there
 
     def _directory_for(self, wanted: str) -> str:
-        """The directory for one that a path wants: a numbered one if it would also be a device node."""
+        """The directory itself, or with numbers in it where it would also be a device node."""
         directory = self._directories.get(wanted)
         if directory is None:
             directory = ""

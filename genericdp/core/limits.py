@@ -11,13 +11,12 @@ PATH_LIMIT = 4095
 NAME_LIMIT = 255
 
 
-def excess_of_env(name: str, value: str) -> int:
-    """How many bytes an env has that no process can have; 0 for one that is short enough."""
-    size = len(f"{name}={value}".encode())
-    return size if size > ENV_LIMIT else 0
+def size_of_env(name: str, value: str) -> int:
+    """How many bytes an env has, without the zero at its end."""
+    return len(f"{name}={value}".encode())
 
 
-def excess_of_path(path: str) -> str:
+def why_too_long(path: str) -> str:
     """What of a path is longer than the kernel permits, and how long that is; "" for one that it can open."""
     if len(path) <= NAME_LIMIT and path.isascii():
         return ""

@@ -27,8 +27,8 @@ from genericdp.files.cdi_specs import LOCK, CdiSpecs
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 
-#: The longest pause before files are written again that could not be written, in seconds. Also the time in
-#: which a directory that is replaced again and again gets them at once only the first time.
+#: The longest pause before files are written again that could not be written, in seconds. Also: when the
+#: directory is replaced, they are written at once, but not more than once in this time.
 AGAIN_S = 10.0
 
 _log = log.get(__name__)
@@ -161,8 +161,8 @@ class CdiUpkeep:
 
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too, and what the udev rule removes at an unplug. The next step
-        # corrects that. What it does not, a second later: a program may change them again and again. But
-        # another directory may have what leads to other devices.
+        # corrects that. What it does not, a second later: a program may change them again and again. But a
+        # directory that replaced this one may have files that lead to other devices.
         if self._specs.waits and LOCK in names:
             # The other genericdp may have ended.
             self._again()

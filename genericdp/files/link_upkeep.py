@@ -23,7 +23,7 @@ from genericdp.watch import DirectoryWatch
 AGAIN_S = 10.0
 
 #: The same for links that another process pointed at themselves although their nodes are there, and for links
-#: in a directory that has taken the place of the one before: they may lead to other devices.
+#: in a directory that replaced the one before: they may lead to other devices.
 REVIVE_AGAIN_S = 1.0
 
 _log = log.get(__name__)

@@ -8,9 +8,8 @@ The rules of this file:
   the link of a pod at the unit that had the id before, while the pod has another unit.
 * A memory of the boot before is saved again at the start, before anything is given. Where that fails, nobody
   knows whether a daemon of this boot gave something and could not save it.
-* A file that somebody removed, or whose directory is another one by now, is written again at once, not with
-  the next change, which may be days away. If that fails, it is known before the daemon ends and the memory
-  with it.
+* A file that somebody removed, or whose directory was replaced, is written again at once, not with the next
+  change, which may be days away. If that fails, it is known before the daemon ends and the memory with it.
 """
 
 import asyncio

@@ -26,11 +26,6 @@ def list_of(offer: Offer) -> api.ListAndWatchResponse:
     return response
 
 
-def answer_of(allocation: Allocation) -> api.ContainerAllocateResponse:
-    """The message with the answer for one container."""
-    return add_answer(api.AllocateResponse().container_responses, allocation)
-
-
 def add_answer(
     answers: Sequence[api.ContainerAllocateResponse], allocation: Allocation
 ) -> api.ContainerAllocateResponse:

@@ -1,4 +1,4 @@
-"""Watching files and mounts: what the kernel tells of them, and never more of it than the daemon can bear.
+"""Watching files and mounts: what the kernel reports, and never more of it than the daemon can bear.
 
 Read in this order: `queue` (the kernel's queue of events, read a little at a time), `mounts` (which cause no
 such events), `directory` (a directory that may not exist yet, disappear and come back).

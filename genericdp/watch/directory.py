@@ -9,7 +9,7 @@ The rules of this file:
   such as /tmp, whose times any user changes at will. Once that happens, the ancestors' permissions are not
   listened to for a while, at most LONGEST_HUSH_S, and then compared.
 * A directory is watched before the next name on the way is looked up in it, so no change of that name is
-  missed. Only a mount causes no event. So after each mount on the machine, the directories on the way are
+  missed. Only a mount causes no event. So whenever the mount table changes, the directories on the way are
   compared (`watch.mounts`).
 * The kernel has one watch for a directory, whatever paths lead to it, so a watch has a set of names.
 * An event is a hint. The callback gets names, or none if anything may have happened (the directory
@@ -97,7 +97,7 @@ class DirectoryWatch:
         self._hush: asyncio.TimerHandle | None = None
         self._hush_s = 0.0
         self._heard_since = 0.0
-        self._end: Callable[[], None] | None = mounts.listen(self._see_mounts)
+        self._stop_listening: Callable[[], None] | None = mounts.listen(self._see_mounts)
         self._watch()
 
     def close(self) -> None:
@@ -105,9 +105,9 @@ class DirectoryWatch:
         if self._again is not None:
             self._again.cancel()
             self._again = None
-        if self._end is not None:
-            self._end()
-            self._end = None
+        if self._stop_listening is not None:
+            self._stop_listening()
+            self._stop_listening = None
         self._let_go()
 
     def _watch(self) -> None:

@@ -3,9 +3,9 @@
 The rules of this file:
 
 * The kernel reports each change of the mount table as an exceptional condition of mountinfo
-  (proc_pid_mountinfo(5)). An event loop does not ask for those, and mountinfo is always readable. So an epoll
-  instance asks, and the event loop waits for that one.
-* A change is a hint, and nothing is read: whoever listens looks at its own directories. On a busy node,
+  (proc_pid_mountinfo(5)). An event loop does not wait for those, and mountinfo is always readable. So an
+  epoll instance waits for them, and the event loop waits until that instance is readable.
+* A change is a hint, and nothing is read: each listener looks at its own directories. On a busy node,
   containers mount and unmount all the time. So the first change is passed on at once, and the next ones
   together after PAUSE_S, during which the process is not woken.
 * All listeners of an event loop share two descriptors.
@@ -36,7 +36,7 @@ _log = log.get(__name__)
 def listen(tell: Callable[[], None]) -> Callable[[], None]:
     """Call `tell` from the running event loop when something may have been mounted or unmounted.
 
-    Returns the function that ends it. The caller must look at its directories after this returned.
+    Returns the function that ends it. The caller must look at its directories after this call.
     """
     loop = asyncio.get_running_loop()
     if loop not in _watches:
@@ -62,7 +62,7 @@ class _MountWatch:
         self._epoll: select.epoll | None = None
         self._descriptors = ExitStack()
         self._timer: asyncio.TimerHandle | None = None
-        self._is_said = False
+        self._has_warned = False
         self._listen()
 
     def close(self) -> None:
@@ -82,16 +82,16 @@ class _MountWatch:
         except OSError as error:
             self._let_go()
             self._timer = self._loop.call_later(AGAIN_S, self._go_on)
-            if not self._is_said:
-                self._is_said = True
+            if not self._has_warned:
+                self._has_warned = True
                 _log.warning(
                     "cannot watch mounts, looking every few seconds instead",
                     why=f"cannot watch '{MOUNTINFO}': {error.strerror}",
                     hint=_what_to_do(error),
                 )
             return
-        if self._is_said:
-            self._is_said = False
+        if self._has_warned:
+            self._has_warned = False
             _log.info("watching mounts again")
 
     def _hear(self) -> None:
@@ -108,7 +108,7 @@ class _MountWatch:
 
     def _tell(self) -> None:
         for tell in tuple(self.listeners):
-            if tell in self.listeners:  # what another one does may have ended it
+            if tell in self.listeners:  # a call before this one may have ended it
                 tell()
 
     def _let_go(self) -> None:

@@ -11,7 +11,8 @@ from genericdp.core.allocate import allocate
 from genericdp.core.inventory.offer import Node, Offer
 from genericdp.core.memory.room import ID_LIMIT
 from genericdp.kubelet import checkpoint
-from genericdp.kubelet.responses import answer_of
+from genericdp.kubelet.api.deviceplugin import AllocateResponse
+from genericdp.kubelet.responses import add_answer
 from genericdp.simulator.devices.checkpoint import PodDevices, render, write
 from tests.bench.answers import ALL_TEMPLATES, PROMISED, RULE, crowded
 from tests.bench.row import Row
@@ -56,8 +57,9 @@ def grouped(offer: Offer) -> Offer:
 def saved(offer: Offer, each: int) -> str:
     """What a kubelet saves of containers that have so many ids each, until there are no more."""
     ids, name = tuple(offer.ids), offer.resource.name
+    answers = AllocateResponse().container_responses
     entries = (
-        PodDevices(UID, "main", name, {-1: some}, answer_of(allocate(offer, some, LINKS)))
+        PodDevices(UID, "main", name, {-1: some}, add_answer(answers, allocate(offer, some, LINKS)))
         for some in (ids[n : n + each] for n in range(0, len(ids), each))
     )
     return render(entries, {name: ids})

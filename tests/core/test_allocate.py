@@ -505,8 +505,8 @@ def test_an_env_is_as_long_as_the_kernel_permits_and_no_longer(letter: str) -> N
     size = 131_071 + len(letter.encode())
     message, reason = refusal_of(rule.replace('LONG = "', f'LONG = "{letter}'), [A])
     assert message == (
-        f"example.com/ftdi: the env 'LONG' would have {size} bytes, and Linux starts no process with one of "
-        "more than 131071; request fewer devices for a container, or shorten what the rule says about it"
+        f"example.com/ftdi: the env 'LONG' would have {size} bytes, and Linux permits 131071; request fewer "
+        "devices for a container, or shorten the env in the rule"
     )
     assert reason is RefusalReason.IMPOSSIBLE
 

@@ -1,7 +1,4 @@
-"""What is mounted over a directory of the daemon while it runs. Nothing waits for the next step.
-
-The mounts are real.
-"""
+"""What is mounted over a directory of the daemon while it runs takes effect at once. The mounts are real."""
 
 import os
 from pathlib import Path

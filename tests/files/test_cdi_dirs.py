@@ -293,7 +293,7 @@ async def test_a_line_that_names_no_directory_hides_no_other_one(tmp_path: Path)
     assert specs_below(tmp_path) == ["two"]
 
 
-async def test_of_several_failures_each_is_said(tmp_path: Path) -> None:
+async def test_each_of_several_failures_is_reported(tmp_path: Path) -> None:
     one = settings_below(tmp_path, cdi_dir=f"{tmp_path}/one")
     begun(one)
     (tmp_path / "one" / SPEC).unlink()

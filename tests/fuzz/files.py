@@ -27,7 +27,8 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, Problem
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile
-from genericdp.kubelet.responses import answer_of, list_of
+from genericdp.kubelet.api.deviceplugin import AllocateResponse
+from genericdp.kubelet.responses import add_answer, list_of
 from tests.fuzz.grammar import rule_files, settings_files
 from tests.fuzz.target import Target
 from tests.properties.strategies import DOMAIN, Unit, booted, machines
@@ -158,7 +159,7 @@ def _judge(resources: tuple[Resource, ...], devices: Mapping[str, UdevDevice]) -
         assert all(device.ID for device in listed.devices)
         present = [id_ for id_, device in offer.ids.items() if device.nodes]
         answer = allocate(offer, present[:100], "/dev/genericdp")
-        answer_of(answer).SerializeToString()
+        add_answer(AllocateResponse().container_responses, answer).SerializeToString()
         for word in (
             *(word for spec in answer.devices for word in (spec.container_path, spec.host_path)),
             *answer.envs,

@@ -17,7 +17,7 @@ from genericdp.core.rules.resource import EVERY_NODE, PreStart, Resource
 from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Allocated, Plugin, UsbReset
-from genericdp.kubelet.responses import answer_of
+from genericdp.kubelet.responses import add_answer
 from tests.scenes.answering import a_grpc_server
 
 NAME = "example.com/ftdi"
@@ -192,14 +192,15 @@ async def test_allocate_answers_with_the_link_as_host_path(short_dir: Path) -> N
 
 
 def test_every_field_of_an_answer_is_filled_from_an_allocation() -> None:
-    answer = answer_of(
+    answer = add_answer(
+        api.AllocateResponse().container_responses,
         Allocation(
             devices=(DeviceSpec("/dev/a", "/dev/genericdp/a", "rw"),),
             mounts=(MountSpec("/cal", "/srv/cal", read_only=True),),
             envs={"A": "a"},
             annotations={"note": "b"},
             cdi_devices=("vendor.example/x=all",),
-        )
+        ),
     )
     messages = (answer, answer.devices[0], answer.mounts[0], answer.cdi_devices[0])
     for message in messages:

@@ -1,4 +1,4 @@
-"""Mounts, which are no events of a directory: what is told of them, and how often. Real mounts."""
+"""Mounts, which cause no events of a directory: what is reported of them, and how often. Real mounts."""
 
 import asyncio
 import errno
@@ -22,7 +22,7 @@ from tests.watch.test_directory import Ear
 
 @contextmanager
 def listening() -> Iterator[list[float]]:
-    """In the block, when it was told of mounts."""
+    """When mounts were reported in the block."""
     told: list[float] = []
     loop = asyncio.get_running_loop()
     end = mounts.listen(lambda: told.append(loop.time()))
@@ -88,7 +88,7 @@ async def test_a_directory_that_is_absent_may_come_with_a_mount(tmp_path: Path) 
         await ear.hears("50-modem.toml")
 
 
-async def test_a_mount_elsewhere_is_nobodys_business(tmp_path: Path) -> None:
+async def test_a_mount_elsewhere_is_not_reported(tmp_path: Path) -> None:
     for name in ("rules.d", "beside"):
         (tmp_path / name).mkdir()
     (tmp_path / "rules.d" / "below").mkdir()
@@ -138,7 +138,7 @@ async def test_no_mount_is_lost_while_others_are_gathered(tmp_path: Path, long_p
             await ear.hears()
 
 
-#: What is told of one mount, and then of none for hours, on a machine where nobody else mounts anything.
+#: What is reported of one mount, and then of none for hours, on a machine where nobody else mounts anything.
 QUIET = """
 import asyncio
 import sys
@@ -204,7 +204,7 @@ async def test_a_listener_that_another_one_has_ended_is_told_nothing_more(tmp_pa
 
 
 @pytest.mark.parametrize("kind", ["absent", "a file"])
-async def test_while_mounts_cannot_be_watched_everybody_looks_every_few_seconds_and_one_warning_says_so(
+async def test_while_mounts_cannot_be_watched_all_listeners_look_every_few_seconds_and_one_warning_says_so(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     time, mountinfo, rules = LoopTime(), tmp_path / "mountinfo", tmp_path / "rules.d"

@@ -187,7 +187,8 @@ class _Draft:
     siblings  the spots of the nodes that have siblings, with their number
     names     what twins may have in common: the plain ids of all its units, and links
     ties      those of these names, old and new
-    twins     those of `may_be_twins` that are twins: what its units have in common with others
+    may_be_twins  what its units would have in common with twins
+    twins     those of `may_be_twins` that twins are known to have in common
     seats, plain, doubted, untold  see `identity.Assignment`
     links     see `plain` of `compose.Links`
     unknown, of_several  see `past.Past`

@@ -140,7 +140,7 @@ class Links:
     by_unit  those names that a unit has by its serial number alone, or would have if it had no twin
     ties     such a name -> the exact port of the twin that had it first, "" if none had
     plain    such a name of a filler -> the exact port where it is remembered
-    twins    what the units named so have in common with their twins
+    twins    what the units named so would have in common with twins
     """
 
     names: Sequence[str]
@@ -197,12 +197,12 @@ def _is_foreign(group: Group, identity: Identity, spot: Spot) -> bool:
 
 
 def _tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> Ties:
-    """The ties of these names, with new ones for twins that are in one group, or take this name first."""
+    """The ties of these names, with new ones for twins in one group, and where only one is in it."""
     ties = {name: past.ties[name] for name in rivals if name in past.ties}
     for name, spots in rivals.items():
         ports = {spot.port for spot in spots}
         if name not in ties and (len(ports) > 1 or not past.twins.isdisjoint(spots.values())):
-            # Of the twins of other resources, only one can have it now.
+            # If only one of the twins is in this group, the name is its own.
             ties[name] = past.port_at(name, spots) or (ports.pop() if len(ports) == 1 else "")
     return ties
 

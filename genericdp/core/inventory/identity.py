@@ -15,7 +15,7 @@ number. Ports and properties never take the first form.
 Twins are units that claim the same serial number. The first one keeps the plain id and is tied to its port
 from the moment when the second one appears; ties are remembered for ever (`Ties`). Every other one has its
 port in its id. So has each of them if a pod holds such an id of which nothing is known. Twins that several
-resources take each keep the plain id, and are tied all the same: an edit may bring them together.
+resources take each keep the plain id, and are tied nevertheless: an edit may bring them together.
 
 A filler such as `0001` is the serial number of too many units: each of them has its port in its id. One that
 got the plain id from an earlier release keeps it at its port for as long as it is remembered.
@@ -65,7 +65,7 @@ class Identity:
     order     `order_of` it, used only for siblings that nothing else tells apart
     spots     where its nodes are: by them, siblings keep their ids
     is_spread whether its parts may be at several ports: then no port, and no number of a sibling, is its own
-    twins     what it has in common with its twins, if it has any
+    twins     what it would have in common with twins, whether it has any or not
     """
 
     basis: str
@@ -187,9 +187,9 @@ def _lost_across(identity: Identity, spell: "Speller", past: Past) -> Iterator[s
 
 
 def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell: "Speller") -> Ties:
-    """The ties, with new ones for twins that this resource, or a resource of this name, takes first.
+    """The ties, with new ones for twins that this resource takes for the first time under this name.
 
-    A pod that holds an id with the port of one tells of twins, too.
+    If a pod holds an id with the port of a unit, that unit has a twin, too.
     """
     ports: dict[str, set[str]] = {}
     plain, told, twins = set[str](), set[str](), set[str]()
@@ -204,12 +204,12 @@ def _tie(units: Sequence[str], identities: Sequence[Identity], past: Past, spell
                 twins.add(unit)
     new = {}
     for unit, rivals in ports.items():
-        is_open = len(rivals) > 1 or unit in told
-        if (is_open or unit in twins) and unit not in past.ties:
+        are_here = len(rivals) > 1 or unit in told
+        if (are_here or unit in twins) and unit not in past.ties:
             known = past.known_ports.get(unit, "")
             # If none of them is where the unit was, nobody can tell which one it is.
-            is_open = all(map(is_place, (known, *rivals))) or (is_open and unit in plain | told)
-            new[unit] = known if known in rivals or is_open else min(rivals)
+            is_unclear = all(map(is_place, (known, *rivals))) or (are_here and unit in plain | told)
+            new[unit] = known if known in rivals or is_unclear else min(rivals)
     return {**past.ties, **new} if new else past.ties
 
 

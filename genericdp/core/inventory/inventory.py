@@ -57,7 +57,7 @@ class Inventory:
     renamed_links   links that an earlier release named otherwise -> the device node to which they lead
     held_links      more links, which no pod gets: to the nodes of held ids whose links lead nowhere
     conflicts       exclusive device nodes that other resources share
-    twins           the units that have been seen side by side with their twins
+    twins           what twins have in common that have been seen side by side
     """
 
     offers: Mapping[str, Offer] = field(default_factory=dict)

@@ -19,9 +19,9 @@ Ties = Mapping[str, str]
 
 
 class Twin(NamedTuple):
-    """What units have in common that are twins, in whatever resources they are.
+    """What units have in common that are twins, whatever resources they are in.
 
-    basis   what tells that they are: "serial", or the properties that rules name (`identity.basis_of`)
+    basis   what shows that they are: "serial", or the properties that rules name (`identity.basis_of`)
     key     the serial number, or the values
     model   see `place.model_of`; "" if they are not on USB
     within  the place of a device node in each of them, in full
@@ -33,14 +33,14 @@ class Twin(NamedTuple):
     within: str
 
 
-#: The twins that have been seen side by side.
+#: What twins have in common that have been seen side by side.
 Twins = frozenset[Twin]
 
 NO_TWINS: Twins = frozenset()
 
 
 def twin_of(place: Place) -> Twin | None:
-    """What a device node here has in common with that of a twin; None if it can have none."""
+    """What a device node here would have in common with that of a twin; None if it can have none."""
     spot = place.spot
     if not spot.serial or place.untold or why_filler(spot.serial):
         return None
@@ -99,7 +99,7 @@ class Past:
     at           what is remembered at the ports of sockets of USB 3
     unknown      the devices that pods hold and of which nothing is known but the id
     of_several   those of them that had siblings: the links say so that a pod got, or they were seen
-    twins        the units that have been seen side by side with their twins
+    twins        what twins have in common that have been seen side by side
     """
 
     ties: Ties = field(default_factory=dict)

@@ -1,13 +1,13 @@
-"""Which units are twins: seen side by side, whatever rules take them.
+"""Which units are twins: those that were plugged in at the same time, whatever rules take them.
 
 The rules of this file:
 
-* Two units are twins once they have been plugged in at the same time at two ports: with one serial number, or
-  the same values of the properties that a rule names as `identity`; of one model, with the same device node.
-  Parts of a dock may share a serial number, but are different models.
+* Two units are twins once they have been plugged in at the same time at two ports, if they are of one model,
+  have the same device node, and have the same serial number or the same values of the properties that a rule
+  names as `identity`. Parts of a dock may share a serial number, but are different models.
 * It is enough that a rule takes one of them: the next edit may give the other one to the same resource.
-* A unit that came beside another one in its socket may be the same one, so it is nobody's twin. Nor is one
-  with which udev has not finished: it may be the one that has left.
+* A unit that came beside another one in its socket may be the same unit, so it is no twin. Nor is one with
+  which udev has not finished: it may be the one that has left.
 * An event costs what it touches.
 """
 
@@ -22,14 +22,14 @@ from genericdp.core.inventory.past import NO_TWINS, Twin, Twins, twin_of
 from genericdp.core.inventory.place import Place
 from genericdp.core.rules.resource import Resource
 
-#: The names of the properties that tell a unit.
+#: The names of the properties that identify a unit.
 Names = tuple[str, ...]
 
 
 class SideBySide:
-    """The device nodes that are plugged in and tell of twins.
+    """The device nodes that are plugged in, by what each would have in common with a twin.
 
-    twins  what those have in common of which a rule takes at least one
+    twins  what twins have in common of which a rule takes at least one
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
@@ -57,14 +57,15 @@ class SideBySide:
         for twin in changed:
             if not self._at.get(twin):
                 self._at.pop(twin, None)
-        if other := {twin for twin in changed if self._are_two(twin)} ^ (self.twins & changed):
-            self.twins ^= other
+        now = {twin for twin in changed if self._are_two(twin)}
+        if now != self.twins & changed:
+            self.twins = self.twins - changed | now
 
     def _twins_of(self, examined: Examined) -> Iterator[Twin]:
-        if examined.device.device_node and examined.place:
-            yield from _found(twin_of(examined.place))
-            for names in self._names:
-                yield from _found(_told_by(names, examined.device, examined.place))
+        device, place = examined.device, examined.place
+        if place:
+            found = (twin_of(place), *(_told_by(names, device, place) for names in self._names))
+            yield from (twin for twin in found if twin is not None)
 
     def _are_two(self, twin: Twin) -> bool:
         there = self._at.get(twin, {}).values()
@@ -72,9 +73,9 @@ class SideBySide:
 
 
 def twins_of(group: Group, identity: Identity) -> Twins:
-    """What a device has in common with its twins, if it has any."""
+    """What a device would have in common with twins."""
     names = group.resource.identity
-    if identity.is_spread or identity.basis in ("port", "name"):
+    if isinstance(names, str) and identity.basis != "serial":
         return NO_TWINS
     found = (
         twin_of(member.place) if isinstance(names, str) else _told_by(names, member.device, member.place)
@@ -87,8 +88,3 @@ def twins_of(group: Group, identity: Identity) -> Twins:
 def _told_by(names: Names, device: UdevDevice, place: Place) -> Twin | None:
     values = [find_property(name, device, within_unit=True) for name in names]
     return Twin(basis_of(*names), ascii(values), place.model, place.spot.within) if all(values) else None
-
-
-def _found(twin: Twin | None) -> Iterator[Twin]:
-    if twin is not None:
-        yield twin

@@ -209,12 +209,13 @@ def held_links(
     plugged: Plugged,
     moved: Mapping[str, Sequence[Spot]],
 ) -> Mapping[str, str]:
-    """Links to the device nodes of what pods hold, where no link of its id leads to them now.
+    """More links to the device nodes of what pods hold: those that no link of the id leads to now.
 
-    And those with the ids of replicas that are not shared, because each was the only one when a pod got it.
+    Replicas that were the only ones of their devices when pods got them also have such a link, to the first
+    node.
 
-    No pod gets them. If the memory is lost, they show which device nodes the id meant, and that nobody shares
-    them.
+    No pod gets these links. If the memory is lost, they show which device nodes an id meant, and that nobody
+    may share a device.
 
     moved  where units of held devices are that have another id at another port
     """

@@ -105,7 +105,7 @@ def learn(held: Held, answer: Answer, offers: Mapping[str, Offer], devices: Mapp
     for named, known, is_listed in ((answer.ids, kept, True), (answer.earlier, held, False)):
         new = _of_ours((each for each in named if each[1] not in known), ours, devices, with_links)
         after = _with(after, new, offers, devices, sure, listed=is_listed)
-    # Whatever the rules say now.
+    # The links show what pods got. The rules may have changed since.
     alone = _only_ones(answer.led) & (after.keys() - held.keys()) if answer.led else ()
     after = {**after, **{id_: replace(after[id_], shared=False) for id_ in alone}} if alone else after
     return held if after == held else after
@@ -215,9 +215,8 @@ def _with_room(others: _Pairs, held: Held, devices: Mapping[str, Remembered], *,
 
 
 def _only_ones(led: Iterable[str]) -> frozenset[str]:
-    """The ids of replicas that were the only ones of their devices, as these links say (`held_links`)."""
-    names = (link.removeprefix(HELD) for link in led if link.startswith(HELD) and "@" not in link)
-    return frozenset([id_ for id_ in names if may_be_id_of(id_.rpartition(".")[0], id_)])
+    """The ids of which each was the only one of its device, as these links say (`held_links`)."""
+    return frozenset([link.removeprefix(HELD) for link in led if link.startswith(HELD)])
 
 
 def _is_known(id_: str, devices: Container[str]) -> bool:

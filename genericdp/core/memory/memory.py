@@ -39,7 +39,7 @@ class Memory:
     is_untold  whether it began with nothing, and nobody has said yet what pods held then
     apart    the sockets of USB 3 in which two units were at once
     two      those that hold two units -> since when, and what they will be if these stay
-    twins    the units that have been seen side by side with their twins
+    twins    what twins have in common that have been seen side by side
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -215,7 +215,10 @@ def ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
 
 
 def twins_worth_keeping(twins: Twins, devices: Iterable[Remembered]) -> Twins:
-    """The twins to remember when these devices are; those that properties tell, if there are no others."""
+    """The twins to remember when these devices are.
+
+    Beyond TIE_LIMIT, those that only the properties of a rule identify are forgotten: no device says them.
+    """
     if len(twins) <= TIE_LIMIT:
         return twins
     spots = (each for known in devices for each in known.device.spots_with_models)

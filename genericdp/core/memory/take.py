@@ -69,7 +69,7 @@ def _with_siblings(ids: Collection[str], devices: Mapping[str, Remembered]) -> f
 
 
 def _matched(builder: Builder, built: Inventory, devices: Mapping[str, UdevDevice]) -> Pairs:
-    """The sockets with two units of both of which the rules match something, or of the new one: it waits."""
+    """The sockets with two units if rules match something of both, or of the new one, which waits."""
     sockets = builder.claims.sockets
     if not sockets.two:
         return {}

@@ -54,7 +54,7 @@ def _noted_directory(at: At) -> str:
     wrong = next((char for char in path if not char.isprintable()), "")
     if wrong:
         message = f"'{at.key}' must not contain '{for_terminal(wrong)}', which cannot be printed"
-        hint = "choose another name: genericdp notes the directory in a file that has one in each line"
+        hint = "choose another name: genericdp notes its directories in files, one on each line"
         raise Mistake(at, message, hint)
     return path
 

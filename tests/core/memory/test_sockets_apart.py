@@ -160,7 +160,7 @@ def test_the_part_that_was_there_first_keeps_its_id_and_the_other_one_waits_for_
 @pytest.mark.parametrize("serials", [(None, None), ("SA", "SF")])
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("restarts", [False, True])
-def test_a_part_that_no_pod_has_is_plugged_in_again_beside_the_other_one(
+def test_a_part_that_no_pod_has_is_offered_when_it_is_plugged_in_again_beside_the_other_one(
     restarts: bool, first: bool, serials: tuple[str | None, str | None]
 ) -> None:
     """They are known to be two, so it does not wait for the pod of the other one."""

@@ -1,15 +1,31 @@
 """Twins that different rules take: an edit gives neither of them the id of the other."""
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.past import Twin, twin_of
+from genericdp.core.inventory.place import locate
 from genericdp.core.inventory.twins import SideBySide
-from genericdp.core.memory.memory import TIE_LIMIT, twins_worth_keeping
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.memory import TIE_LIMIT, Memory, resumed, twins_worth_keeping
 from genericdp.core.memory.saved import dump, load
 from genericdp.core.memory.take import is_hasty
-from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial, by_sys_path, resources_of
+from tests.scenes.builders import (
+    CONTROLLER,
+    a_device,
+    a_usb_device,
+    a_usb_node,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
 from tests.scenes.edits import Node, rule
+from tests.scenes.inventories import DOMAIN
 
 AT_PORT = '{{ SUBSYSTEM = "tty", ID_PATH = "*-usb-0:{}:*" }}'
 ANY = '{ SUBSYSTEM = "tty", ID_VENDOR_ID = "0403" }'
@@ -59,7 +75,7 @@ def test_the_twin_of_another_rule_never_gets_the_id_of_a_pod(
     assert its_link(node, held) == AGAIN.device_node
 
 
-def test_nor_does_one_that_no_rule_took_before() -> None:
+def test_a_twin_that_no_rule_took_before_never_gets_the_id_of_a_pod() -> None:
     node = Node()
     node.look(rule("b", match=AT_PORT.format(2)), FIRST, SECOND)
     node.allocate("b_A5")
@@ -94,6 +110,23 @@ def test_the_rules_by_port_keep_the_ids_of_twins_that_change_places() -> None:
     assert node.look(rules, a_stick("2", 1), a_stick("1", 2)) == {"a_A5": "Healthy", "b_A5": "Healthy"}
 
 
+def test_if_the_memory_is_lost_the_twins_of_two_rules_keep_their_ids() -> None:
+    """The links show which unit each id meant."""
+    rules = rule("a", match=AT_PORT.format(1)) + rule("b", match=AT_PORT.format(2))
+    node = Node()
+    node.look(rules, FIRST, SECOND)
+    node.allocate("a_A5")
+    node.allocate("b_A5")
+    before = node.links()
+    held = frozenset({("example.com/a", "a_A5"), ("example.com/b", "b_A5")})
+    led = {name: path for name, path in before.items() if path is not None}
+    node.memory = resumed(Memory(), node.now)
+    answer = Answer(frozenset(), node.now, complete=False, checkpointed=None, earlier=held, led=led)
+    for _ in range(2):
+        assert node.look(rules, FIRST, SECOND, answer=answer) == {"a_A5": "Healthy", "b_A5": "Healthy"}
+        assert node.links() == before
+
+
 def test_a_unit_that_was_never_beside_another_one_is_known_at_any_port() -> None:
     node = Node()
     node.look(TWO_RULES, SECOND)
@@ -103,16 +136,94 @@ def test_a_unit_that_was_never_beside_another_one_is_known_at_any_port() -> None
     assert its_link(node, "b_A5") == moved.device_node
 
 
-def test_parts_of_a_dock_with_one_serial_number_are_no_twins() -> None:
+@pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
+def test_parts_of_a_dock_with_one_serial_number_are_no_twins(keys: tuple[str, ...]) -> None:
     """They are different models, and move with the dock."""
     rules = "".join(
-        rule(name, match=f'{{ SUBSYSTEM = "tty", ID_MODEL_ID = "{product}" }}')
+        rule(name, *keys, match=f'{{ SUBSYSTEM = "tty", ID_MODEL_ID = "{product}" }}')
         for name, product in (("a", "6001"), ("b", "6015"))
     )
     node = Node()
     node.look(rules, a_stick("1.1", 1), a_stick("1.2", 2, "6015"))
+    assert node.memory.twins == frozenset()
     moved = (a_stick("2.1", 1), a_stick("2.2", 2, "6015"))
-    assert node.look(rules, *moved) == {"a_A5": "Healthy", "b_A5": "Healthy"}
+    assert [*node.look(rules, *moved).values()] == ["Healthy", "Healthy"]
+
+
+def test_docks_are_no_twins_because_parts_of_them_are() -> None:
+    """The dock is known by its own serial number, at any port."""
+
+    def in_dock(port: str, serial: str, number: int) -> UdevDevice:
+        dock = a_usb_device(port, product="d0cc", serial=serial, devnum=20 + number)
+        part = replace(a_usb_device(f"{port}.1", serial="A5", devnum=10 + number), parent=dock)
+        return a_usb_node(part, "tty", f"ttyUSB{number}", number=f"c 188:{number}")
+
+    rules = rule("b", 'group_by = { ID_MODEL_ID = "d0cc" }')
+    node = Node()
+    node.look(rules, in_dock("1", "D1", 1), in_dock("2", "D2", 2))
+    assert len(node.memory.twins) == 1
+    assert node.look(rules, in_dock("3", "D1", 1), in_dock("2", "D2", 2)) == {
+        "b_D1": "Healthy",
+        "b_D2": "Healthy",
+    }
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "are_twins"),
+    [
+        ({"P": "a", "Q": "b"}, {"P": "a", "Q": "b"}, True),
+        ({"P": "a", "Q": "b"}, {"P": "a", "Q": "c"}, False),
+        ({"P": "ab", "Q": "c"}, {"P": "a", "Q": "bc"}, False),
+        ({"P": "a"}, {"P": "a"}, False),
+        ({}, {}, False),
+    ],
+)
+def test_units_are_twins_if_they_have_the_same_values_of_all_properties_that_a_rule_names(
+    first: dict[str, str], second: dict[str, str], *, are_twins: bool
+) -> None:
+    nodes = [
+        a_usb_node(a_usb_device(f"{n}", serial=None, devnum=9 + n), "tty", f"ttyUSB{n}", properties=values)
+        for n, values in enumerate((first, second), 1)
+    ]
+    node = Node()
+    node.look(rule("b", 'identity = ["P", "Q"]'), *nodes)
+    assert bool(node.memory.twins) is are_twins
+
+
+def test_the_same_value_of_another_property_makes_no_twins() -> None:
+    nodes = [
+        a_usb_node(
+            a_usb_device(f"{n}", serial=None, devnum=9 + n), "tty", f"ttyUSB{n}", properties={name: "x"}
+        )
+        for n, name in enumerate("PQ", 1)
+    ]
+    node = Node()
+    node.look("".join(rule(name.lower(), f'identity = ["{name}"]') for name in "PQ"), *nodes)
+    assert node.memory.twins == frozenset()
+
+
+def test_what_a_controller_says_of_itself_makes_no_twins_of_the_units_below_it() -> None:
+    controller = a_device(CONTROLLER, subsystem="pci", properties={"PCI_SLOT_NAME": "0000:00:14.0"})
+    units = [replace(a_usb_device(f"{n}", devnum=9 + n), parent=controller) for n in (1, 2)]
+    nodes = [a_usb_node(unit, "tty", f"ttyUSB{n}", number=f"c 188:{n}") for n, unit in enumerate(units)]
+    node = Node()
+    node.look(rule("a") + rule("b", 'identity = ["PCI_SLOT_NAME"]', match='{ SUBSYSTEM = "usb" }'), *nodes)
+    assert {twin.basis for twin in node.memory.twins} == {"serial"}
+
+
+def test_units_with_a_meaningless_serial_number_are_no_twins() -> None:
+    node = Node()
+    node.look(rule("b"), *(a_usb_serial(n, serial="0001", port=f"{n}", devnum=9 + n) for n in (1, 2)))
+    assert node.memory.twins == frozenset()
+
+
+@pytest.mark.parametrize("stay", [False, True])
+def test_twins_that_come_later_are_known_besides_those_that_were_there_first(*, stay: bool) -> None:
+    others = [a_usb_serial(n, serial="B6", port=f"{n}", devnum=9 + n) for n in (3, 4)]
+    node = Node()
+    node.look(rule("b"), FIRST, SECOND)
+    node.look(rule("b"), *((FIRST, SECOND) if stay else ()), *others)
+    assert {twin.key for twin in node.memory.twins} == {"A5", "B6"}
 
 
 def test_nodes_of_one_unit_that_different_rules_take_are_no_twins() -> None:
@@ -142,9 +253,26 @@ def test_the_tie_of_twins_of_two_rules_waits_until_every_device_has_been_read() 
     assert is_hasty(before, node.memory)
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"ties": {"b_A5": "a port"}},
+        {"twins": frozenset({Twin("serial", "A5", "0403:6001", "if00")})},
+    ],
+    ids=["ties", "twins"],
+)
+def test_neither_new_ties_nor_new_twins_count_before_every_device_has_been_read(
+    found: dict[str, Any],
+) -> None:
+    after = replace(Memory(), **found)
+    assert is_hasty(Memory(), after)
+    assert not is_hasty(after, after)
+    assert not is_hasty(after, Memory())
+
+
 @pytest.mark.parametrize("restarts", [False, True])
-def test_nor_does_a_part_of_a_kit_become_its_twin_of_another_rule(*, restarts: bool) -> None:
-    """The link of the part says its serial number, so it would lead to the twin."""
+def test_the_link_to_a_part_of_a_kit_never_leads_to_its_twin_of_another_rule(*, restarts: bool) -> None:
+    """Its name says nothing but the serial number."""
     kit = rule("kit", 'group_by = "all"', match=AT_PORT.format(2))
     every = rule("kit", 'group_by = "all"', match=ANY)
     node = Node()
@@ -160,6 +288,46 @@ def test_nor_does_a_part_of_a_kit_become_its_twin_of_another_rule(*, restarts: b
     assert its_link(node, link) is None
     node.look(every, AGAIN)
     assert its_link(node, link) == AGAIN.device_node
+
+
+@pytest.mark.parametrize("keys", [(), ('group_by = "all"',)], ids=["device", "link of a kit"])
+def test_twins_are_tied_although_nothing_else_has_changed_in_the_resource_of_one(
+    keys: tuple[str, ...],
+) -> None:
+    """The daemon keeps what it built of a resource as long as it would build the same again."""
+    resources = resources_of(rule("a", match=AT_PORT.format(1)) + rule("b", *keys, match=AT_PORT.format(2)))
+    builder = Builder(resources, DOMAIN)
+    assert builder.build(by_sys_path(SECOND)).ties == {}
+    after = builder.build(by_sys_path(FIRST, SECOND))
+    assert after == Builder(resources, DOMAIN).build(by_sys_path(FIRST, SECOND))
+    assert any(name.startswith("b") for name in after.ties)
+
+
+def test_a_part_of_a_kit_whose_twin_another_rule_takes_has_its_link_without_a_mark() -> None:
+    node = Node()
+    kit = rule("kit", 'group_by = "all"', match=AT_PORT.format(2))
+    node.look(kit, SECOND)
+    (alone,) = node.inventory.links()
+    node = Node()
+    node.look(rule("a", match=AT_PORT.format(1)) + kit, FIRST, SECOND)
+    assert its_link(node, alone) == SECOND.device_node
+
+
+def test_the_tie_of_a_part_of_a_kit_stays_when_only_its_twin_is_left() -> None:
+    kit = rule("kit", 'group_by = "all"', match=ANY)
+    node = Node()
+    for there in ((FIRST,), (FIRST, SECOND)):
+        node.look(kit, *there)
+    ties = node.memory.ties
+    assert ties
+    node.memory = replace(node.memory, devices={})
+    node.look(kit, SECOND)
+    assert node.memory.ties == ties
+
+
+def test_what_nobody_can_tell_apart_has_no_twin() -> None:
+    assert twin_of(locate(FIRST)) is not None
+    assert twin_of(replace(locate(FIRST), untold="disk")) is None
 
 
 def test_twins_by_the_thousand_do_not_fill_the_memory() -> None:
@@ -182,6 +350,20 @@ def test_a_unit_beside_another_one_in_its_socket_is_no_twin() -> None:
     assert {twin.key for twin in seen.twins} == {"A5"}
     seen.see(came[:1], (), frozenset())
     assert seen.twins == frozenset()
+
+
+def test_siblings_at_one_port_are_no_twins() -> None:
+    usb = a_usb_device("1", serial="A5", devnum=9)
+    nodes = [a_usb_node(usb, "tty", f"ttyACM{n}", number=f"c 166:{n}") for n in range(2)]
+    node = Node()
+    assert len(node.look(rule("b", match=ANY), *nodes)) == 2
+    assert node.memory.twins == frozenset()
+
+
+def test_twins_that_a_rule_identifies_by_port_need_no_tie() -> None:
+    node = Node()
+    node.look(rule("b", 'identity = "port"', match=ANY), FIRST, SECOND)
+    assert node.memory.ties == {}
 
 
 def test_what_no_rule_takes_is_no_twin() -> None:

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from genericdp.core.inventory.plugged import NOTHING_PLUGGED
 from genericdp.core.memory.answer import Answer
-from genericdp.core.memory.held import HELD
+from genericdp.core.memory.answered import held_links
+from genericdp.core.memory.held import HELD, Holding
 from genericdp.core.memory.memory import Memory, resumed
-from tests.scenes.builders import a_usb_serial
+from tests.scenes.builders import a_modem, a_usb_serial
 from tests.scenes.edits import Node, rule
 
 
@@ -77,6 +79,28 @@ def test_what_only_one_pod_may_have_is_not_shared_although_the_memory_is_lost(
     assert not [name for name in node.links() if name.startswith(HELD)]
 
 
+@pytest.mark.parametrize(
+    ("link", "is_lost", "is_shared"),
+    [
+        ("held+x_A.0", True, False),
+        ("held+x_A.0", False, True),
+        ("held+x_A", True, True),
+        ("x_A.0", True, True),
+    ],
+)
+def test_only_a_held_link_of_a_replica_says_that_it_was_the_only_one_and_only_if_the_memory_is_lost(
+    link: str, is_shared: bool, *, is_lost: bool
+) -> None:
+    stick, node, shared = a_usb_serial(0, serial="A"), Node(), rule("x", "replicas = 2")
+    node.look(shared, stick)
+    node.allocate("x_A.0")
+    if is_lost:
+        node.memory = resumed(Memory(), node.now)
+    held, led = frozenset({("example.com/x", "x_A.0")}), {link: "/dev/ttyUSB0"}
+    node.look(shared, stick, answer=Answer(held, node.now, complete=True, led=led))
+    assert node.memory.held["x_A.0"].shared is is_shared
+
+
 def test_what_several_pods_share_needs_no_further_link() -> None:
     node = Node()
     for rules in (rule("x", "replicas = 2"), rule("x", "replicas = 2") + rule("y")):
@@ -84,3 +108,25 @@ def test_what_several_pods_share_needs_no_further_link() -> None:
         node.allocate("x_A.0")
         node.look(rules, a_usb_serial(0, serial="A"))
         assert [*node.links()] == ["x_A"]
+
+
+def test_the_id_of_a_device_itself_needs_no_further_link() -> None:
+    node = Node()
+    node.look(rule("x"), a_usb_serial(0, serial="A"))
+    node.allocate("x_A")
+    node.look(rule("x"), a_usb_serial(0, serial="A"))
+    assert [*node.links()] == ["x_A"]
+
+
+def test_the_link_of_an_only_replica_leads_to_the_first_node_of_its_device() -> None:
+    node, modem = Node(), a_modem(serial="A")[1:]
+    rules = rule("x", "replicas = 1", 'group_by = "usb_device"')
+    node.look(rules, *modem)
+    node.allocate("x_A.0")
+    node.look(rules, *modem)
+    assert node.links()["held+x_A.0"] == "/dev/ttyUSB1"
+
+
+def test_what_is_not_remembered_has_no_link() -> None:
+    held = {"x_A.0": Holding("example.com/x", "x_A", shared=False)}
+    assert held_links(held, {}, NOTHING_PLUGGED, {}) == {}

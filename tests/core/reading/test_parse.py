@@ -420,7 +420,7 @@ def test_a_mistake_in_the_settings_leaves_the_defaults(text: str, message: str) 
         (
             'cdi_dir = "/run/c\\ndi"',
             (1, 11),
-            "choose another name: genericdp notes the directory in a file that has one in each line",
+            "choose another name: genericdp notes its directories in files, one on each line",
         ),
         (
             'state_dir = "/run"\ncdi_dir = "/run/last-good/x"',

@@ -64,7 +64,7 @@ def test_a_machine_whose_devices_all_have_rules_needs_no_more() -> None:
     assert started(a_fuse(), rules=rules) == "# No device of this machine needs a rule.\n"
 
 
-def test_a_node_for_which_there_can_be_no_rule_keeps_no_other_from_having_one() -> None:
+def test_a_node_for_which_no_rule_can_be_written_does_not_keep_the_others_from_having_one() -> None:
     node = a_device("/sys/devices/virtual/adc/adc0", subsystem="adc", node="/dev/adc0", number="c 9:1")
     other = a_device("/sys/devices/virtual/adc/adc1", subsystem="adc", node="/dev/adc1", number="c 9:2")
     confused = replace(other, properties={**other.properties, "DEVNAME": "/dev/adc0"})

@@ -280,8 +280,9 @@ class Daemon:
         memory = after_allocate(self.memory, offer, allocated.ids, allocated.cdi_device, self._now())
         self.memory = self._saving.keep(memory)
         written = self.cdi.see_answered(self.inventory, self.memory.answered)
-        if not (written and all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids)):
-            # The rules no longer offer what the pod now holds: other ids may have to wait for it.
+        is_offered = all(offer.ids[id_].healthy for id_ in allocated.ids if id_ in offer.ids)
+        # Other ids may have to wait for what the pod holds, or a link must say that nobody shares it.
+        if not written or not is_offered or offer.resource.replicas == 1:
             self.step()
 
     def _see_tried(self, what: Retried, error: GenericdpError | None) -> None:

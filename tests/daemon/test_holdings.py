@@ -67,6 +67,22 @@ async def test_a_daemon_that_was_killed_still_knows_who_has_what(short_dir: Path
         await rename(scene)
 
 
+async def test_a_link_says_at_once_that_nobody_shares_the_only_replica(short_dir: Path) -> None:
+    rules = FTDI_RULE + "replicas = 1\n"
+    async with a_scene(short_dir, STICK, rules=rules) as scene:
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
+        assert "held+ftdi_A.0" in {path.name for path in Path(scene.settings.link_dir).iterdir()}
+        await scene.service.stop()
+        Path(scene.settings.state_dir, "memory.json").unlink()
+        scene.edit_rules(FTDI_RULE + "replicas = 2\n")
+        await scene.service.start()
+        await scene.until_allocatable(1, capacity=2)
+        assert (await scene.admit(name="other")).phase is Phase.FAILED
+        scene.kubelet.delete(pod)
+        await scene.until_allocatable(2)
+
+
 async def test_who_has_what_is_saved_before_the_kubelet_gets_its_answer(short_dir: Path) -> None:
     async with a_scene(short_dir, STICK) as scene:
         await scene.until_allocatable(1)

@@ -53,12 +53,12 @@ class Builder:
 
         A resource whose devices are the snapshots of last time keeps the very offer that it had.
         """
-        left, came = self.claims.see(devices, past)
-        for each in left:
+        turnover = self.claims.see(devices, past)
+        for each in turnover.left:
             self._sorting.remove(each)
-        for each in came:
+        for each in turnover.came:
             self._sorting.add(each)
-        self._side_by_side.see(left, came, self.claims.sockets.new)
+        self._side_by_side.see(turnover, self.claims, past.bases)
         past = with_twins(past, self._side_by_side.twins)
         if self.claims.plugged.unsettled:
             self.claims.seat(self._told(self.claims.plugged.unsettled, past), past)

@@ -209,6 +209,7 @@ class Claims:
     no claim is older than its snapshot. Only `plugged`, and with it the number of a sibling, is as of the
     last `see`. Every build begins with that, and places are asked for only during a build or after it.
 
+    examined what was seen then, by sys path
     plugged  the device nodes that were plugged in then
     sockets  the units that were in sockets of USB 3 then
     """
@@ -220,12 +221,12 @@ class Claims:
         self._names = names_in(resources)
         self._candidates = _Candidates.of(resources)
         self._candidates_of: dict[_Traits, _Candidates] = {}
-        self._examined: dict[str, Examined] = {}
+        self.examined: dict[str, Examined] = {}
         self.sockets = Sockets()
 
     def see(self, devices: Mapping[str, UdevDevice], past: Past = NO_PAST) -> Turnover:
         """Take into account what is plugged in now, before anything is asked about it."""
-        before = self._examined
+        before = self.examined
         # All that is done for each device, so it does as little as possible.
         new = [
             device
@@ -268,7 +269,7 @@ class Claims:
         return known.place.numbered(number) if number else known.place
 
     def _of(self, device: UdevDevice) -> Examined:
-        known = self._examined.get(device.sys_path)
+        known = self.examined.get(device.sys_path)
         return known if known is not None and known.device is device else self._examine(device)
 
     def _examine(self, device: UdevDevice) -> Examined:

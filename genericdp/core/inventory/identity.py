@@ -97,6 +97,12 @@ def basis_of(*properties: str) -> str:
     return " ".join(("property", *properties))
 
 
+def names_of(basis: str) -> tuple[str, ...]:
+    """The names of the properties that a basis is made of, see `basis_of`; () if it is another one."""
+    kind, _, names = basis.partition(" ")
+    return (*names.split(),) if kind == "property" else ()
+
+
 @dataclass(frozen=True, slots=True)
 class Assignment:
     """The ids of one resource.

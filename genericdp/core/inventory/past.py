@@ -100,6 +100,7 @@ class Past:
     unknown      the devices that pods hold and of which nothing is known but the id
     of_several   those of them that had siblings: the links say so that a pod got, or they were seen
     twins        what twins have in common that have been seen side by side
+    bases        what the ids of remembered devices are made of
     """
 
     ties: Ties = field(default_factory=dict)
@@ -113,6 +114,7 @@ class Past:
     unknown: Collection[str] = frozenset()
     of_several: frozenset[str] = frozenset()
     twins: Twins = NO_TWINS
+    bases: Collection[str] = frozenset()
 
     @cached_property
     def beginnings(self) -> Collection[str]:

@@ -3,73 +3,87 @@
 The rules of this file:
 
 * Two units are twins once they have been plugged in at the same time at two ports, if they are of one model,
-  have the same device node, and have the same serial number or the same values of the properties that a rule
-  names as `identity`. Parts of a dock may share a serial number, but are different models.
-* It is enough that a rule takes one of them: the next edit may give the other one to the same resource.
+  have the same device node, and have the same serial number or the same values of properties that identify
+  them. Parts of a dock may share a serial number, but are different models.
+* It does not matter whether rules take them: a pod may still have what an edit took from it, and the next
+  edit may give the other one to the same resource.
+* The properties count that rules name as `identity`, and those that the ids of remembered devices stand for.
 * A unit that came beside another one in its socket may be the same unit, so it is no twin. Nor is one with
   which udev has not finished: it may be the one that has left.
+* Hubs are twins, too, as soon as something is behind each of them: a dock may be one device.
 * An event costs what it touches.
 """
 
 from collections.abc import Collection, Iterable, Iterator
 
-from genericdp.core.buses.port import usb_above
+from genericdp.core.buses.port import port_on_a_bus, usb_above
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import Examined
+from genericdp.core.fillers import why_filler
+from genericdp.core.inventory.claims import Claims, Examined, Turnover
 from genericdp.core.inventory.group import Group, find_property
-from genericdp.core.inventory.identity import Identity, basis_of
+from genericdp.core.inventory.identity import Identity, basis_of, names_of
 from genericdp.core.inventory.past import NO_TWINS, Twin, Twins, twin_of
-from genericdp.core.inventory.place import Place
+from genericdp.core.inventory.place import USB_NODE, Place, model_of
 from genericdp.core.rules.resource import Resource
 
 #: The names of the properties that identify a unit.
 Names = tuple[str, ...]
 
+#: Properties that udev makes of the serial number: two units of one model and serial number have the same.
+_OF_SERIAL = frozenset({"ID_SERIAL", "ID_SERIAL_SHORT", "ID_USB_SERIAL", "ID_USB_SERIAL_SHORT"})
+
 
 class SideBySide:
     """The device nodes that are plugged in, by what each would have in common with a twin.
 
-    twins  what twins have in common of which a rule takes at least one
+    twins  what twins have in common that are plugged in
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
         identities = (resource.identity for resource in resources)
-        self._names = frozenset([names for names in identities if isinstance(names, tuple)])
+        self._of_rules = frozenset([names for names in identities if isinstance(names, tuple)])
+        self._names = self._of_rules
         self.twins = NO_TWINS
-        self._at: dict[Twin, dict[str, tuple[str, bool]]] = {}
+        self._at: dict[Twin, dict[str, str]] = {}
 
-    def see(self, left: Iterable[Examined], came: Iterable[Examined], new: Collection[str]) -> None:
+    def see(self, turnover: Turnover, claims: Claims, bases: Iterable[str]) -> None:
         """Take into account what has left and what has come.
 
-        new  the sys paths of units that came beside others, see `usb_port.Sockets`
+        bases  of the ids of remembered devices, see `identity.Identity`
         """
+        names = self._of_rules.union(filter(None, map(names_of, bases)))
+        if names != self._names:
+            self._names, self._at, self.twins = names, {}, NO_TWINS
+            turnover = Turnover((), [*claims.examined.values()])
         changed: set[Twin] = set()
-        for each in left:
-            for twin in self._twins_of(each):
+        for each in turnover.left:
+            for twin, _ in self._twins_at(each):
                 changed.add(twin)
                 self._at.get(twin, {}).pop(each.device.sys_path, None)
-        for each in came:
-            if each.place and each.device.initialized and usb_above(each.device.sys_path) not in new:
-                for twin in self._twins_of(each):
+        for each in turnover.came:
+            if each.device.initialized and usb_above(each.device.sys_path) not in claims.sockets.new:
+                for twin, port in self._twins_at(each):
                     changed.add(twin)
-                    at = each.place.port.exact, bool(each.judged.claims)
-                    self._at.setdefault(twin, {})[each.device.sys_path] = at
+                    self._at.setdefault(twin, {})[each.device.sys_path] = port
         for twin in changed:
             if not self._at.get(twin):
                 self._at.pop(twin, None)
-        now = {twin for twin in changed if self._are_two(twin)}
+        now = {twin for twin in changed if len({*self._at.get(twin, {}).values()}) > 1}
         if now != self.twins & changed:
             self.twins = self.twins - changed | now
 
-    def _twins_of(self, examined: Examined) -> Iterator[Twin]:
+    def _twins_at(self, examined: Examined) -> Iterator[tuple[Twin, str]]:
+        """What a device node, and the hubs above it, would have in common with twins; each with the port."""
         device, place = examined.device, examined.place
-        if place:
-            found = (twin_of(place), *(_told_by(names, device, place) for names in self._names))
-            yield from (twin for twin in found if twin is not None)
-
-    def _are_two(self, twin: Twin) -> bool:
-        there = self._at.get(twin, {}).values()
-        return len({port for port, _ in there}) > 1 and any(is_taken for _, is_taken in there)
+        if place is None or device.device_node is None:
+            return
+        found = (twin_of(place), *(_told_by(names, device, place) for names in self._names))
+        yield from ((twin, place.port.exact) for twin in found if twin is not None)
+        hub = place.unit.parent and place.unit.parent.usb_device if place.usb else None
+        while hub is not None:
+            for twin in _twins_of_unit(hub, self._names):
+                yield twin, port_on_a_bus(hub).exact
+            hub = hub.parent and hub.parent.usb_device
 
 
 def twins_of(group: Group, identity: Identity) -> Twins:
@@ -77,14 +91,30 @@ def twins_of(group: Group, identity: Identity) -> Twins:
     names = group.resource.identity
     if isinstance(names, str) and identity.basis != "serial":
         return NO_TWINS
-    found = (
-        twin_of(member.place) if isinstance(names, str) else _told_by(names, member.device, member.place)
-        for member in group.members
-        if member.place.port.exact == identity.port.exact
-    )
+    here = [member for member in group.members if member.place.port.exact == identity.port.exact]
+    if not here and group.subject is not None:
+        subject, place = group.subject
+        by = frozenset() if isinstance(names, str) else frozenset((names,))
+        return frozenset(_twins_of_unit(subject, by)) if place.usb is subject else NO_TWINS
+    found: list[Twin | None] = []
+    if isinstance(names, tuple):
+        found += [_told_by(names, member.device, member.place) for member in here]
+    if isinstance(names, str) or _OF_SERIAL.issuperset(names):
+        found += [twin_of(member.place) for member in here]
     return frozenset([twin for twin in found if twin is not None])
 
 
 def _told_by(names: Names, device: UdevDevice, place: Place) -> Twin | None:
     values = [find_property(name, device, within_unit=True) for name in names]
     return Twin(basis_of(*names), ascii(values), place.model, place.spot.within) if all(values) else None
+
+
+def _twins_of_unit(usb: UdevDevice, by: Collection[Names]) -> Iterator[Twin]:
+    """What a USB device would have in common with twins. `by`: the properties that may identify it."""
+    serial = usb.attributes.get("serial", "").strip()
+    if serial and not why_filler(serial):
+        yield Twin("serial", serial, model_of(usb), USB_NODE)
+    for names in by:
+        values = [usb.property(name) for name in names]
+        if all(values):
+            yield Twin(basis_of(*names), ascii(values), model_of(usb), USB_NODE)

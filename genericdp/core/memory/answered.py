@@ -242,7 +242,7 @@ def held_links(
         paths = dict.fromkeys(node.device_node for node in chain.from_iterable(several) if node.device_node)
         found |= {f"{HELD}{id_}" + (f"@{n}" if n else ""): path for n, path in enumerate(paths)}
     for id_, device in alone.items():
-        spots = mine[device].device.spots if device in mine else ()
+        spots = (*mine[device].device.spots, *mine[device].earlier) if device in mine else ()
         nodes = (node for spot in spots for node in plugged.nodes_at(spot))
         found |= {f"{HELD}{id_}": node.device_node for node in islice(nodes, 1) if node.device_node}
     return found

@@ -65,6 +65,7 @@ class Memory:
             port_at=self._port_at,
             at=self._at,
             twins=self.twins,
+            bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),
         )
         if self.is_of_earlier_release:
             # It did not number siblings.

@@ -123,17 +123,20 @@ def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:
     )
 
 
-def has_moved(spot: Spot, was: Sequence[Spot], now: Sequence[Spot]) -> bool:
-    """Whether the unit at a spot is plugged in elsewhere, or the bare node there has another path.
+def moved_to(spot: Spot, was: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
+    """Where the node at a spot is now: at another port if its unit is there, or else at this spot.
+
+    None if it is elsewhere and one of `now`.
 
     was, now  the spots of its device
     """
     if any(each.port == spot.port for each in now):
-        return False
-    return any(
-        each not in was and (each[1:] == spot[1:] or (spot.serial and each.serial == spot.serial))
-        for each in now
-    )
+        return spot
+    new = [each for each in now if each not in was]
+    if any(each[1:] == spot[1:] for each in new):
+        return None
+    port = next((each.port for each in new if spot.serial and each.serial == spot.serial), "")
+    return spot._replace(port=port) if port else spot
 
 
 def why_another(resource: str, id_: str, holder: str) -> str:

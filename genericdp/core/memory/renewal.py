@@ -13,7 +13,7 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import filterfalse
@@ -23,7 +23,7 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory import remembered
 from genericdp.core.memory.held import HELD, Held
-from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, has_moved, ids_by_spot
+from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot, moved_to
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
 #: pod holds may have more, because no link that the pod got may go.
@@ -215,17 +215,19 @@ class Renewal:
             lost.pop(spot, None)
         # An earlier release found the same nodes there.
         before = {spot.of_all for spot in device.before}
-        kept = [
-            spot
-            for spot in lost
-            if (self.plugged.is_taken(spot) and not self._has_left(device.id, spot))
-            or not (spot.of_all in before or has_moved(spot, known.device.spots, device.spots))
-        ]
+        now = (self._now_at(spot, device, known, before) for spot in lost)
+        kept = [*dict.fromkeys(spot for spot in now if spot is not None and spot not in device.spots)]
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
         return (
             *kept[:HELD_LINK_LIMIT],
             *(spot for spot in dict.fromkeys(numbers) if spot not in device.also),
         )
+
+    def _now_at(self, spot: Spot, device: Device, known: Remembered, before: Container[Spot]) -> Spot | None:
+        """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
+        if self.plugged.is_taken(spot) and not self._has_left(device.id, spot):
+            return spot
+        return None if spot.of_all in before else moved_to(spot, known.device.spots, device.spots)
 
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]

@@ -163,7 +163,7 @@ def test_a_builder_keeps_nothing_about_devices_that_have_left() -> None:
     builder = Builder(resources_of(FTDI), DOMAIN)
     builder.build(by_sys_path(fuse, terminal))
     builder.build(by_sys_path(fuse))
-    assert builder.claims._examined.keys() == {fuse.sys_path}
+    assert builder.claims.examined.keys() == {fuse.sys_path}
 
 
 def calls_of_an_event(consoles: int) -> int:

@@ -1,5 +1,6 @@
 """Twins that different rules take: an edit gives neither of them the id of the other."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.claims import Claims, Turnover
 from genericdp.core.inventory.past import Twin, twin_of
 from genericdp.core.inventory.place import locate
 from genericdp.core.inventory.twins import SideBySide
@@ -161,7 +162,7 @@ def test_docks_are_no_twins_because_parts_of_them_are() -> None:
     rules = rule("b", 'group_by = { ID_MODEL_ID = "d0cc" }')
     node = Node()
     node.look(rules, in_dock("1", "D1", 1), in_dock("2", "D2", 2))
-    assert len(node.memory.twins) == 1
+    assert {twin.key for twin in node.memory.twins} == {"A5"}
     assert node.look(rules, in_dock("3", "D1", 1), in_dock("2", "D2", 2)) == {
         "b_D1": "Healthy",
         "b_D2": "Healthy",
@@ -333,7 +334,7 @@ def test_what_nobody_can_tell_apart_has_no_twin() -> None:
 def test_twins_by_the_thousand_do_not_fill_the_memory() -> None:
     node = Node()
     node.look(TWO_RULES, FIRST, SECOND)
-    (twin,) = node.memory.twins
+    (twin,) = (twin for twin in node.memory.twins if twin.within == "if00")
     many = frozenset(twin._replace(key=str(n)) for n in range(TIE_LIMIT))
     assert len(twins_worth_keeping(many, node.memory.devices.values())) == TIE_LIMIT
     assert twins_worth_keeping(many | {twin}, node.memory.devices.values()) == {twin}
@@ -341,14 +342,15 @@ def test_twins_by_the_thousand_do_not_fill_the_memory() -> None:
 
 def test_a_unit_beside_another_one_in_its_socket_is_no_twin() -> None:
     """It may be that unit at another speed."""
-    seen = SideBySide(resources_of(TWO_RULES))
-    claims = Claims(resources_of(TWO_RULES))
-    _, came = claims.see(by_sys_path(FIRST, SECOND))
-    seen.see((), came, {"/sys/devices/pci0000:00/0000:00:14.0/usb1/1-2"})
+    seen, claims = SideBySide(resources_of(TWO_RULES)), Claims(resources_of(TWO_RULES))
+    turnover = claims.see(by_sys_path(FIRST, SECOND))
+    claims.sockets.new = {"/sys/devices/pci0000:00/0000:00:14.0/usb1/1-2": "somewhere"}
+    seen.see(turnover, claims, ())
     assert seen.twins == frozenset()
-    seen.see(came, came, frozenset())
+    claims.sockets.new = {}
+    seen.see(Turnover(turnover.came, turnover.came), claims, ())
     assert {twin.key for twin in seen.twins} == {"A5"}
-    seen.see(came[:1], (), frozenset())
+    seen.see(claims.see(by_sys_path(FIRST)), claims, ())
     assert seen.twins == frozenset()
 
 
@@ -366,10 +368,61 @@ def test_twins_that_a_rule_identifies_by_port_need_no_tie() -> None:
     assert node.memory.ties == {}
 
 
-def test_what_no_rule_takes_is_no_twin() -> None:
-    node = Node()
-    node.look(rule("other", match='{ SUBSYSTEM = "video4linux" }'), FIRST, SECOND)
-    assert node.memory.twins == frozenset()
+#: Edits that take the unit of a pod from it for a while.
+TAKEN_BY_NOTHING = {
+    "the rule file is moved away": "",
+    "the match is narrowed": rule("b", match='{ SUBSYSTEM = "tty", ID_VENDOR_ID = "10c4" }'),
+    "the identity is edited": rule("b", match=AT_PORT.format(2)),
+    "the identity is edited to the port": rule("b", 'identity = "port"', match=ANY),
+}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
+@pytest.mark.parametrize("meanwhile", TAKEN_BY_NOTHING.values(), ids=TAKEN_BY_NOTHING)
+def test_a_twin_that_comes_while_no_rule_takes_the_unit_of_a_pod_is_known(
+    meanwhile: str, keys: tuple[str, ...], *, restarts: bool
+) -> None:
+    node, rules = Node(), rule("b", *keys, match=ANY)
+    (held,) = node.look(rules, SECOND)
+    node.allocate(held)
+    node.look(meanwhile, SECOND)
+    if restarts:
+        node.memory = load(dump(node.memory, "before"), "after")
+    node.look(meanwhile, FIRST, SECOND)
+    node.look(meanwhile, FIRST)
+    assert node.look(rules, FIRST)[held].startswith("it is unplugged")
+    assert its_link(node, held) is None
+    assert node.look(rules, FIRST, AGAIN)[held] == "Healthy"
+    assert its_link(node, held) == AGAIN.device_node
+
+
+@pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
+def test_docks_with_one_serial_number_are_twins(keys: tuple[str, ...]) -> None:
+    def in_dock(port: str, number: int, part: str | None) -> UdevDevice:
+        dock = a_usb_device(port, product="d0cc", serial="D1", devnum=20 + number)
+        dock = replace(dock, properties={**dock.properties, "ID_SERIAL_SHORT": "D1"})
+        unit = replace(a_usb_device(f"{port}.1", serial=part, devnum=10 + number), parent=dock)
+        return a_usb_node(
+            unit,
+            "tty",
+            f"ttyUSB{number}",
+            number=f"c 188:{number}",
+            properties={"ID_PATH": f"pci-0000:00:14.0-usb-0:{port}:1.0"},
+        )
+
+    for part in ("S", None):
+        docks = rule("b", 'group_by = { ID_MODEL_ID = "d0cc" }', *keys)
+        apart = rule("a", 'group_by = { ID_MODEL_ID = "d0cc" }', *keys, match=AT_PORT.format(1)) + docks
+        node, first, second = Node(), in_dock("1", 1, part), in_dock("2", 2, part)
+        (held,) = (id_ for id_ in node.look(apart, first, second) if id_.startswith("b"))
+        node.allocate(held)
+        node.look(apart, first)
+        told = node.look(docks, first)
+        assert told.pop(held).startswith("it is unplugged")
+        assert [*told.values()] == ["Healthy"]
+        assert node.look(docks, first, second)[held] == "Healthy"
+        assert second.device_node in {path for link, path in node.links().items() if link.startswith(held)}
 
 
 @pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
@@ -378,3 +431,19 @@ def test_what_is_known_of_twins_outlasts_a_restart(keys: tuple[str, ...]) -> Non
     node.look(rule("a", *keys, match=AT_PORT.format(1)) + rule("b", *keys, match=ANY), FIRST, SECOND)
     assert node.memory.twins
     assert load(dump(node.memory, "before"), "after").twins == node.memory.twins
+
+
+@pytest.mark.parametrize("boot", ["before", "after"])
+def test_an_earlier_release_that_saw_twins_did_not_save_that_they_are(boot: str) -> None:
+    """What it remembers of devices at two ports shows it."""
+    node = Node()
+    node.look(TWO_RULES, FIRST, SECOND)
+    node.allocate("b_A5")
+    node.look(TWO_RULES, FIRST)
+    document = json.loads(dump(node.memory, "before"))
+    del document["twins"]
+    node.memory = load(json.dumps({**document, "ties": {}}).encode(), boot)
+    told = node.look(rule("b", match=ANY), FIRST)
+    assert told.pop("b_A5").startswith("it is unplugged")
+    assert [*told.values()] == ["Healthy"]
+    assert its_link(node, "b_A5") is None

@@ -1,0 +1,67 @@
+"""A unit that moves takes along what edited rules took from its device. A pod may still have that."""
+
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory.saved import dump, load
+from tests.scenes.builders import a_modem
+from tests.scenes.edits import Node, rule
+
+GROUPED = 'group_by = "usb_device"'
+MODEM = rule("x", GROUPED, match='{ usb = { vendor = "2c7c" } }')
+QMI = rule("y", match='{ SUBSYSTEM = "usbmisc" }')
+QMI_ELSEWHERE = rule("y", match='{ SUBSYSTEM = "usbmisc", usb = { port = ["5", "6"] } }')
+USB = rule("y", GROUPED, match='{ SUBSYSTEM = "usb" }')
+WAITING = "a pod may still hold it as x_EC25-17 of example.com/x"
+
+
+def a_modem_at(port: str, first: int = 0) -> tuple[UdevDevice, ...]:
+    """As it is plugged in there: its directories in sysfs are new."""
+    return tuple(replace(part, incarnation=100 + first) for part in a_modem(port, first=first))
+
+
+EDITS = {
+    "another rule takes a part": (MODEM, QMI + MODEM),
+    "another rule takes the unit itself": (MODEM, USB + MODEM),
+    "another rule takes a part at the other ports": (QMI_ELSEWHERE + MODEM, QMI_ELSEWHERE + MODEM),
+    "the device becomes smaller": (
+        rule("x", GROUPED, match='{ SUBSYSTEM = "usb" }'),
+        USB + rule("x", GROUPED),
+    ),
+}
+
+
+@pytest.mark.parametrize("loses_power", ["", "before", "after"])
+@pytest.mark.parametrize("is_away", [False, True])
+@pytest.mark.parametrize(("before", "after"), EDITS.values(), ids=EDITS)
+def test_a_part_of_a_unit_of_a_pod_waits_at_each_port_to_which_the_unit_is_moved(
+    before: str, after: str, loses_power: str, *, is_away: bool
+) -> None:
+    node = Node()
+    node.look(before, *a_modem_at("4"))
+    node.allocate("x_EC25-17")
+    if not is_away:
+        node.look(after, *a_modem_at("4"))
+    for number, port in enumerate("56", start=1):
+        node.look(after)
+        if loses_power:
+            node.memory = load(dump(node.memory, "before"), loses_power)
+        for _ in range(2):
+            told = node.look(after, *a_modem_at(port, 4 * number))
+            (part,) = (why for id_, why in told.items() if id_.startswith("y"))
+            assert part == WAITING
+    told = node.look(after, *a_modem_at("6", 8), answer=node.nobody_holds_anything())
+    assert [why for id_, why in told.items() if id_.startswith("y")] == ["Healthy"]
+
+
+def test_what_stays_of_a_part_does_not_grow_with_each_move() -> None:
+    node = Node()
+    node.look(MODEM, *a_modem_at("4"))
+    node.allocate("x_EC25-17")
+    counts: list[int] = []
+    for number, port in enumerate("56789"):
+        node.look(QMI + MODEM, *a_modem_at(port, 4 * number))
+        counts.append(len(node.memory.devices["x_EC25-17"].earlier))
+    assert counts == [3, 1, 1, 1, 1]

@@ -17,7 +17,7 @@ from genericdp.core.device import NOBODY, UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
-from genericdp.core.inventory.identity import Identity, hash_of
+from genericdp.core.inventory.identity import Identity, hash_of, names_of
 from genericdp.core.inventory.offer import Device, Health, Node
 from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, twin_of
 from genericdp.core.inventory.place import Spot
@@ -67,6 +67,7 @@ class Composer:
             numa=_numa_node(member.device for member, _ in places),
             unit=unit,
             basis=identity.basis,
+            told=_told(identity),
             port=identity.port.exact,
             hub=identity.port.hub,
             usb=_bus_and_device(member.place.usb for member, _ in places),
@@ -205,6 +206,10 @@ def _tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> 
             # If only one of the twins is in this group, the name is its own.
             ties[name] = past.port_at(name, spots) or (ports.pop() if len(ports) == 1 else "")
     return ties
+
+
+def _told(identity: Identity) -> str:
+    return hash_of(identity.basis, identity.key) if names_of(identity.basis) else ""
 
 
 def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A unit that moves takes along what edited rules took from its device. A pod may still have that."""
+"""A unit that moves takes along what a pod may still have of it under another id."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.saved import dump, load
-from tests.scenes.builders import a_modem
+from tests.scenes.builders import a_modem, a_usb_serial
 from tests.scenes.edits import Node, rule
 
 GROUPED = 'group_by = "usb_device"'
@@ -65,3 +65,47 @@ def test_what_stays_of_a_part_does_not_grow_with_each_move() -> None:
         node.look(QMI + MODEM, *a_modem_at(port, 4 * number))
         counts.append(len(node.memory.devices["x_EC25-17"].earlier))
     assert counts == [3, 1, 1, 1, 1]
+
+
+def a_red_one(number: int, port: str, serial: str | None, colour: str = "red") -> UdevDevice:
+    device = a_usb_serial(number, port=port, serial=serial)
+    return replace(device, properties={**device.properties, "ID_COLOR": colour}, incarnation=10 + number)
+
+
+BY_COLOUR = ('identity = ["ID_COLOR"]', 'group_by = "ID_COLOR"')
+
+
+@pytest.mark.parametrize("loses_power", ["", "before", "after"])
+@pytest.mark.parametrize("serial", [None, "0001", "A5"])
+@pytest.mark.parametrize("keys", BY_COLOUR)
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_a_unit_that_properties_tell_waits_at_each_port_under_another_name(
+    is_edited: bool, keys: str, serial: str | None, loses_power: str
+) -> None:
+    at_port_2 = '{ SUBSYSTEM = "tty", usb = { port = "2" } }'
+    apart = rule("x", keys, match=at_port_2) + rule("y", keys)
+    before, after = (rule("x", keys), rule("y", keys)) if is_edited else (apart, apart)
+    node = Node()
+    (held,) = node.look(before, a_red_one(0, "2", serial))
+    node.allocate(held)
+    if is_edited:
+        (why,) = node.look(after, a_red_one(0, "2", serial)).values()
+        assert why == f"a pod may still hold it as {held} of example.com/x"
+    for number, port in enumerate("34", start=1):
+        node.look(after)
+        if loses_power:
+            node.memory = load(dump(node.memory, "before"), loses_power)
+        told = node.look(after, a_red_one(number, port, serial))
+        told.pop(held, None)
+        assert [*told.values()] == [f"a pod may still hold it as {held} of example.com/x"]
+    told = node.look(after, a_red_one(2, "4", serial), answer=node.nobody_holds_anything())
+    assert told.popitem()[1] == "Healthy"
+
+
+@pytest.mark.parametrize("keys", BY_COLOUR)
+def test_a_unit_of_another_colour_does_not_wait(keys: str) -> None:
+    node = Node()
+    (held,) = node.look(rule("x", keys), a_red_one(0, "2", None))
+    node.allocate(held)
+    node.look(rule("y", keys))
+    assert [*node.look(rule("y", keys), a_red_one(1, "3", None, "blue")).values()] == ["Healthy"]

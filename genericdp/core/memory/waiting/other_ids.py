@@ -7,14 +7,15 @@ The rules of this file:
 * A shared id does not wait for another shared one.
 * Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
   to the next one.
-* A unit with a serial number is the same one at another port, unless what a pod got is still where it was,
-  or the ids tell such units apart: those of twins stand for the port, and so do those of a rule with
-  `identity = "port"`.
+* A unit with a serial number is the same one at another port, and so is one whose ids stand for the same
+  values of the same properties; unless what a pod got is still where it was, or the ids tell such units apart:
+  those of twins stand for the port, and so do those of a rule with `identity = "port"`.
 * Usually nothing waits, and finding this out costs one look at each holding.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
 from genericdp.core.inventory.past import Ties
@@ -135,15 +136,36 @@ class _Others:
     def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[str]:
         """The devices of the same unit that pods got, perhaps while it was at another port."""
         for spot, model in device.spots_with_models:
-            for id_ in self._whereabouts.at_other_ports(spot, model):
+            alike = (*self._whereabouts.at_other_ports(spot, model), *self._told_alike(device, spot, model))
+            for id_ in dict.fromkeys(alike):
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now.
                 is_twin = was.unit in self._ties
                 # Both have ids of the same properties, whose values differ.
-                by_values = known.resource == offer.resource.name and was.basis == device.basis != "serial"
+                by_values = (
+                    known.resource == offer.resource.name
+                    and was.basis == device.basis != "serial"
+                    and (was.told != device.told or not device.told)
+                )
                 if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known)):
                     self.moved.setdefault(id_, []).append(spot)
                     yield id_
+
+    def _told_alike(self, device: Device, spot: Spot, model: str) -> Iterator[str]:
+        """The devices whose ids stand for the same values that had this node of a unit of this model."""
+        for port, other, id_ in self._by_values.get((device.told, spot.within), ()) if device.told else ():
+            if port != spot.port and (other == model or not (other and model)):
+                yield id_
+
+    @cached_property
+    def _by_values(self) -> Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]:
+        """Hash of values and place within the unit -> the port and the model of the unit, and the device."""
+        found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+        for id_ in self._holders:
+            known = self._devices.get(id_)
+            for spot, model in known.device.spots_with_models if known and known.device.told else ():
+                found.setdefault((known.device.told, spot.within), []).append((spot.port, model, id_))
+        return found
 
     def _is_where_it_was(self, known: Remembered) -> bool:
         """Whether device nodes that a pod got are still there: then what is elsewhere is another unit."""

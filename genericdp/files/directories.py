@@ -17,12 +17,14 @@ The rules of this file:
 * Both directories have this note: the disk of one may be full. What either says counts.
 * A directory of spec files is noted by its real path, because a symlink may lead elsewhere by then. It stays
   noted until it was seen: its file system may be mounted later, or not in this pod.
+* A real path has any bytes, and each line is one path, in which backslashes and line breaks are escaped.
 """
 
 import errno
 import os
+import re
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short
@@ -41,6 +43,9 @@ CDI_DIR_BESIDE_LINKS = ".cdi_dir"
 
 #: The file in the directory of the service manager that names the state directory.
 PROVIDED = "state_dir"
+
+#: The names of all these files.
+NAMES = frozenset({STATE_DIR, LINK_DIR, CDI_DIR, CDI_DIR_BESIDE_LINKS, PROVIDED})
 
 #: How many edits may wait for pods at the same time, one after the other.
 _MOST_EDITS = 8
@@ -73,18 +78,55 @@ def memory_names_holders(state_dir: str) -> bool:
         return True
 
 
-def name_each_other(settings: Settings, configured: Settings | None = None) -> None:
-    """Name each directory in the other one. Raises GenericdpError.
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A file in one of the directories, and its lines."""
+
+    directory: str
+    file: str
+    lines: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        return os.path.join(self.directory, self.file)
+
+    def stands(self) -> bool:
+        """Whether the file says so. Raises GenericdpError if it cannot be read."""
+        return _lines_in(self.directory, self.file) == [*self.lines]
+
+    def write(self) -> None:
+        """Write the file, if it does not say so already. Raises GenericdpError."""
+        try:
+            if not self.stands():
+                write_whole(self.path, b"".join(os.fsencode(line) + b"\n" for line in self.lines))
+        except UntrustedError as error:
+            raise GenericdpError(f"cannot write '{self.path}': {error}", hint=error.hint) from error
+        except OSError as error:
+            message = f"cannot write '{self.path}': {error.strerror}"
+            raise GenericdpError(message, hint=what_is_short(error)) from error
+
+
+def notes_of_each_other(settings: Settings, configured: Settings | None = None) -> tuple[Note, ...]:
+    """The files that name each directory in the other one.
 
     configured  the settings that wait until no pod holds a device
     """
-    _name(settings.state_dir, LINK_DIR, settings.link_dir)
-    _name(settings.link_dir, STATE_DIR, settings.state_dir)
+    pair = _pair(settings, settings)
     if _provided():
-        _name(_provided(), PROVIDED, settings.state_dir)
-    elif configured is not None:
-        _name(configured.state_dir, LINK_DIR, settings.link_dir)
-        _name(configured.link_dir, STATE_DIR, settings.state_dir)
+        return (*pair, Note(_provided(), PROVIDED, (settings.state_dir,)))
+    return pair if configured is None else (*pair, *_pair(configured, settings))
+
+
+def name_each_other(settings: Settings, configured: Settings | None = None) -> None:
+    """Name each directory in the other one, see `notes_of_each_other`. Raises GenericdpError."""
+    for note in notes_of_each_other(settings, configured):
+        note.write()
+
+
+def cdi_notes(settings: Settings, directories: Collection[str]) -> tuple[Note, ...]:
+    """The files that name the directories in which CDI spec files may be."""
+    lines = tuple(map(_escaped, sorted(directories)))
+    return tuple(Note(*note, lines) for note in _cdi_files(settings))
 
 
 def noted_cdi_dirs(settings: Settings) -> frozenset[str]:
@@ -98,9 +140,9 @@ def note_cdi_dirs(settings: Settings, directories: Collection[str]) -> Genericdp
     Raises GenericdpError if neither says so.
     """
     failures = []
-    for directory, file in _cdi_notes(settings):
+    for note in cdi_notes(settings, directories):
         try:
-            _write(directory, file, sorted(directories))
+            note.write()
         except GenericdpError as error:
             failures.append(error)
     if failures and not _noted_in(settings).issuperset(directories):
@@ -128,13 +170,32 @@ def clear_cdi_dir(directory: str) -> bool:
     return True
 
 
-def _cdi_notes(settings: Settings) -> tuple[tuple[str, str], ...]:
+def _pair(of: Settings, settings: Settings) -> tuple[Note, Note]:
+    """The files in the directories `of` some settings that name those with which genericdp serves."""
+    return (
+        Note(of.state_dir, LINK_DIR, (settings.link_dir,)),
+        Note(of.link_dir, STATE_DIR, (settings.state_dir,)),
+    )
+
+
+def _cdi_files(settings: Settings) -> tuple[tuple[str, str], ...]:
     return (settings.state_dir, CDI_DIR), (settings.link_dir, CDI_DIR_BESIDE_LINKS)
 
 
 def _noted_in(settings: Settings) -> frozenset[str]:
-    lines = (line for note in _cdi_notes(settings) for line in _lines_in(*note))
-    return frozenset(os.path.realpath(line) for line in lines if _is_path(line))
+    lines = (line for file in _cdi_files(settings) for line in _lines_in(*file))
+    # No path has a NUL.
+    return frozenset(
+        os.path.realpath(_unescaped(line)) for line in lines if line.startswith("/") and "\0" not in line
+    )
+
+
+def _escaped(path: str) -> str:
+    return path.replace("\\", r"\\").replace("\n", r"\n")
+
+
+def _unescaped(line: str) -> str:
+    return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], line)
 
 
 def _provided() -> str:
@@ -145,11 +206,8 @@ def _provided() -> str:
 def _named(directory: str, file: str) -> str:
     """The directory that a file names; "" if there is none."""
     lines = _lines_in(directory, file)
-    return lines[0] if len(lines) == 1 and _is_path(lines[0]) else ""
-
-
-def _is_path(line: str) -> bool:
-    return line.startswith("/") and line.isprintable()
+    # No setting names a directory that cannot be printed.
+    return lines[0] if len(lines) == 1 and lines[0].startswith("/") and lines[0].isprintable() else ""
 
 
 def _lines_in(directory: str, file: str) -> list[str]:
@@ -159,25 +217,10 @@ def _lines_in(directory: str, file: str) -> list[str]:
     at = os.path.join(directory, file)
     try:
         data, _ = read_whole(at)
-        return data.decode(errors="surrogateescape").removesuffix("\n").split("\n")
+        return os.fsdecode(data).removesuffix("\n").split("\n")
     except UntrustedError:
         return []
     except OSError as error:
         if error.errno in _ABSENT:
             return []
         raise GenericdpError(f"cannot read '{at}': {error.strerror}", hint=what_is_short(error)) from error
-
-
-def _name(directory: str, file: str, path: str) -> None:
-    _write(directory, file, [path])
-
-
-def _write(directory: str, file: str, paths: list[str]) -> None:
-    at = os.path.join(directory, file)
-    try:
-        if _lines_in(directory, file) != paths:
-            write_whole(at, "".join(f"{path}\n" for path in paths).encode())
-    except UntrustedError as error:
-        raise GenericdpError(f"cannot write '{at}': {error}", hint=error.hint) from error
-    except OSError as error:
-        raise GenericdpError(f"cannot write '{at}': {error.strerror}", hint=what_is_short(error)) from error

@@ -10,6 +10,8 @@ The rules of this file:
 * A text is written when it is not what is kept already, one at a time: the events of devices go on meanwhile.
 * If a text cannot be saved, the older one is removed, which needs no room: it may offer what has been taken
   back since.
+* A text that somebody removed or changed, or whose directory is another one by now, is written again. That
+  includes a text that this process has only read, for a file with a mistake.
 * Nothing is read or written where others can write.
 """
 
@@ -53,11 +55,17 @@ class LastGood:
         if places:
             # No path contains a NUL, but one may contain a line break.
             self._directory = os.path.join(self._directory, _digest(b"\0".join(map(os.fsencode, places))))
-        self._texts: Mapping[str, str] | None = None
+        self._texts: dict[str, str] = {}
+        self._has_seen = False
         self._ended: set[str] = set()
         self._written: dict[str, tuple[str, FileIdentity]] = {}
         self._due: list[str] = []
         self._is_listed = True
+
+    @property
+    def directory(self) -> str:
+        """Where the texts are kept."""
+        return self._directory
 
     def path(self, name: str) -> str:
         """Where the text of the rule file with this name is kept."""
@@ -78,7 +86,7 @@ class LastGood:
 
         Raises ConfigError if it cannot be read or is refused, see `read_text`.
         """
-        if self._texts is not None and name not in self._texts:
+        if self._has_seen and name not in self._texts:
             # The file is a new one. What is kept may be there because it could not be removed yet.
             self._ended.add(name)
         if name in self._ended:
@@ -89,7 +97,10 @@ class LastGood:
             return None
         except OSError:
             pass  # `read_text` says why
-        return read_text(self.path(name))
+        text = read_text(self.path(name))
+        if text and not self._wanted(name):
+            self._texts[name] = text
+        return text
 
     def see(self, texts: Mapping[str, str]) -> None:
         """These are all rule files now: name -> text, "" for a file with a mistake.
@@ -98,8 +109,17 @@ class LastGood:
         """
         self._ended.difference_update(name for name, text in texts.items() if text)
         self._texts = {name: text or self._wanted(name) for name, text in texts.items()}
-        self._due = [name for name, text in self._texts.items() if text and not self._is_written(name, text)]
+        self._has_seen = True
+        self._due = self._lost()
         self._is_listed = False
+
+    def look(self) -> bool:
+        """Whether something is due now that was not: somebody removed or changed what is kept."""
+        lost = [name for name in self._lost() if name not in self._due]
+        self._due += lost
+        # What is not to be kept may be there as well.
+        self._is_listed = self._is_listed and not lost
+        return bool(lost)
 
     def save_next(self) -> bool:
         """Save the next text or remove it, where that is due; False if nothing is. Raises GenericdpError."""
@@ -123,7 +143,10 @@ class LastGood:
         return True
 
     def _wanted(self, name: str) -> str:
-        return "" if self._texts is None else self._texts.get(name, "")
+        return self._texts.get(name, "")
+
+    def _lost(self) -> list[str]:
+        return [name for name, text in self._texts.items() if text and not self._is_written(name, text)]
 
     def _is_written(self, name: str, text: str) -> bool:
         """Whether this text was written, and the file is still the one that was written."""
@@ -145,7 +168,7 @@ class LastGood:
             return []
         except OSError as error:
             raise self._failure(f"cannot read '{self._directory}'", error) from error
-        there = {_short(name) for name in (self._texts or {}).keys() - self._ended}
+        there = {_short(name) for name in self._texts.keys() - self._ended}
         return [name for name in names if name.endswith(_KEPT) and name not in there]
 
     def _save(self, name: str, text: str) -> None:

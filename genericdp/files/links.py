@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from genericdp import log
 from genericdp.core.memory.held import HELD
-from genericdp.errors import SHORTAGES, GenericdpError
+from genericdp.errors import SHORTAGES, GenericdpError, what_is_short
 from genericdp.files.kept_directory import MODE, KeptDirectory, is_abandoned, make_for_all
 from genericdp.files.trust import UntrustedError
 
@@ -202,7 +202,8 @@ def _is_foreign(name: str, directory: int | None = None) -> bool:
 def _unusable(directory: str, error: OSError) -> GenericdpError:
     return GenericdpError(
         f"cannot use the link directory '{directory}': {error.strerror}",
-        hint="it must be a directory, not a symlink, that only genericdp uses and that it can write to; "
+        hint=what_is_short(error)
+        or "it must be a directory, not a symlink, that only genericdp uses and that it can write to; "
         "see 'link_dir' in genericdp.toml",
     )
 

@@ -9,8 +9,11 @@ The rules of this file:
 * While the daemon serves, the kubelet has to say so, too.
 * No CDI spec file is written into a directory that is not noted: after a kill and another edit, nobody would
   remove it.
+* What this process serves with decides. A note that somebody removed or changed, or whose directory is
+  another one by now, is written again at once: the next start may follow an edit.
 """
 
+import asyncio
 import os
 from collections.abc import Callable
 
@@ -21,17 +24,25 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.directories import (
     CDI_DIR,
+    NAMES,
+    Note,
     before_edit,
+    cdi_notes,
     clear_cdi_dir,
     memory_names_holders,
     name_each_other,
     note_cdi_dirs,
     noted_cdi_dirs,
+    notes_of_each_other,
 )
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.retry import Retry
 from genericdp.service.mounts import is_in_a_pod
+from genericdp.watch import DirectoryWatch
+
+#: How long a note waits that is removed or changed again and again, in seconds.
+AGAIN_S = 1.0
 
 _log = log.get(__name__)
 
@@ -58,6 +69,8 @@ class Directories:
         self._on_tried = on_tried
         self._naming = Retry(self._name)
         self._has_failed = False
+        self._watches: list[DirectoryWatch] = []
+        self._restored = float("-inf")
         # In which directories there may be CDI spec files, whether a note says so, and which were not seen.
         self._cdi_dirs = {os.path.realpath(configured.cdi_dir)}
         self._are_noted = False
@@ -83,6 +96,8 @@ class Directories:
                     directory=mine,
                     hint="drain the node, or set it back; genericdp starts again once no pod holds a device",
                 )
+        for directory in sorted({note.directory for note in self._notes()}):
+            self._watches.append(DirectoryWatch(directory, self._hear))
         self._name()
 
     def see_saved(self, found: Checkpoint | None) -> None:
@@ -115,8 +130,42 @@ class Directories:
             self._name()
 
     def close(self) -> None:
-        """Try nothing again."""
+        """Write now or never what `begin` has noted and is not there any more."""
+        for watch in self._watches:
+            watch.close()
+        if self._watches and self._lost() is not None:
+            self._name()
+        self._watches = []
         self._naming.succeeded()
+
+    def _notes(self) -> tuple[Note, ...]:
+        return (
+            *cdi_notes(self.served, self._cdi_dirs),
+            *notes_of_each_other(self.served, self._configured),
+        )
+
+    def _lost(self) -> Note | None:
+        """A note that is not there any more, or may not be."""
+        for note in self._notes():
+            try:
+                if not note.stands():
+                    return note
+            except GenericdpError:
+                return note
+        return None
+
+    def _hear(self, names: frozenset[str]) -> None:
+        # Changes by this process arrive here, too.
+        if (names and names.isdisjoint(NAMES)) or (note := self._lost()) is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if now - self._restored < AGAIN_S:
+            self._naming.failed()
+            return
+        self._restored = now
+        if not self._naming.waits:
+            _log.warning("a note for the next start was removed or changed, writing it again", file=note.path)
+        self._name()
 
     def _name(self) -> None:
         # Before another link directory is named: the note in the one before would be lost.

@@ -9,6 +9,7 @@ The rules of this file:
 * Only the daemon that serves keeps anything. One that stands by may have read what has been replaced since.
 * A disk may be slow: the first inventory comes first, one text is kept at a time, and the end does not wait
   for all of them. What fails is tried again.
+* What somebody removed or changed of it is kept again, at most once in KEEP_AFTER_S.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from genericdp.files.last_good import LastGood
 from genericdp.inputs import Rules
 from genericdp.retry import Retry
 from genericdp.service.ready import Ready
+from genericdp.watch import DirectoryWatch
 
 #: How long what was read waits until it is kept, in seconds.
 KEEP_AFTER_S = 2.0
@@ -67,19 +69,22 @@ class Reloading:
         self._retry = Retry(self.request)
         self._keeping = Retry(self._keep)
         self._turn: asyncio.Handle | None = None
+        self._kept_again = float("-inf")
         self._watching = contextlib.ExitStack()
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Watch the rule files while open, and keep what they say."""
-        self._last_good = self._rules.resume(self._state_dir)
+        last_good = self._last_good = self._rules.resume(self._state_dir)
         self._watch()
+        kept = DirectoryWatch(last_good.directory, self._hear)
         try:
             yield
         finally:
+            kept.close()
             self._watching.close()
             self._retry.succeeded()
-            if self._keeping.waits:
+            if last_good.look() or self._keeping.waits:
                 self._keep()
             end = time.monotonic() + END_S
             while self._turn is not None and time.monotonic() < end:
@@ -111,6 +116,14 @@ class Reloading:
         if self._turn is None:
             self._turn = asyncio.get_running_loop().call_later(KEEP_AFTER_S, self._keep)
         return self._on_read()
+
+    def _hear(self, _: frozenset[str]) -> None:
+        # What this process keeps arrives here, too.
+        if self._last_good is not None and self._last_good.look() and self._turn is None:
+            loop = asyncio.get_running_loop()
+            self._kept_again = max(loop.time(), self._kept_again + KEEP_AFTER_S)
+            _log.warning("what is kept of the rule files was removed or changed, keeping it again")
+            self._turn = loop.call_at(self._kept_again, self._keep)
 
     def _keep(self) -> None:
         if self._turn is not None:

@@ -259,6 +259,41 @@ async def test_where_a_symlink_led_before_is_cleared(tmp_path: Path) -> None:
     assert noted(settings) == [f"{tmp_path}/two"]
 
 
+@pytest.mark.parametrize("name", [b"\xe9", b"a\nb", b"a\n/b", b"a\\nb", b"a\\", b"a\rb", "\u2028".encode()])
+async def test_a_directory_with_any_name_is_noted_and_cleared(short_dir: Path, name: bytes) -> None:
+    """Only the setting has to be printable, not where a symlink leads."""
+    real = Path(os.fsdecode(os.path.join(os.fsencode(short_dir), name)))
+    real.mkdir(parents=True)
+    (short_dir / "cdi").symlink_to(real)
+    settings = settings_below(short_dir, answer=AnswerBy.CDI)
+    async with a_scene(short_dir, A, settings=settings) as scene:
+        await scene.until_allocatable(1)
+        assert noted_cdi_dirs(settings) == {str(real)}
+        left = {path: path.read_text() for path in real.glob("*.json")}
+        assert left
+        await scene.service.stop()
+        for path, text in left.items():
+            path.write_text(text)
+        scene.service.settings = replace(settings, cdi_dir=f"{short_dir}/etc")
+        await scene.service.start()
+        assert [*real.glob("*.json")] == []
+        await scene.until_allocatable(1)
+        assert noted(settings) == [f"{short_dir}/etc"]
+
+
+async def test_a_symlink_to_a_name_that_is_not_utf_8_does_not_end_the_daemon(short_dir: Path) -> None:
+    settings = settings_below(short_dir, answer=AnswerBy.CDI)
+    real = Path(os.fsdecode(os.fsencode(short_dir) + b"/caf\xe9"))
+    async with a_scene(short_dir, A, settings=settings) as scene:
+        await scene.until_allocatable(1)
+        real.mkdir()
+        Path(settings.cdi_dir).rename(short_dir / "before")
+        Path(settings.cdi_dir).symlink_to(real)
+        await until(lambda: [*real.glob("*.json")])
+        await scene.until_allocatable(1)
+        assert not (await asyncio.to_thread(client.status, settings))["failing"]
+
+
 async def test_a_symlink_that_leads_elsewhere_while_files_are_there_leaves_none(short_dir: Path) -> None:
     for each in ("one", "two"):
         (short_dir / each).mkdir()
@@ -305,13 +340,13 @@ async def test_each_of_several_failures_is_reported(tmp_path: Path) -> None:
     with closing(Directories(two, lambda: None, tried.append)) as directories:
         directories.begin()
         directories.see_room()
-    why = (
-        f"the CDI spec files stay in '{tmp_path}/one', which was 'cdi_dir': "
-        f"cannot use the CDI directory '{tmp_path}/one': Is a directory; "
-        f"cannot write '{one.state_dir}/link_dir': Is a directory; "
-        "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
-    )
-    assert [*map(str, tried)] == [why, why]
+        why = (
+            f"the CDI spec files stay in '{tmp_path}/one', which was 'cdi_dir': "
+            f"cannot use the CDI directory '{tmp_path}/one': Is a directory; "
+            f"cannot write '{one.state_dir}/link_dir': Is a directory; "
+            "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
+        )
+        assert [*map(str, tried)] == [why, why]
 
 
 async def test_status_says_that_spec_files_stay_in_a_former_directory(short_dir: Path) -> None:

@@ -470,8 +470,12 @@ def test_without_a_descriptor_a_directory_that_is_another_one_is_not_used(
         links.apply({"ftdi_A": "/dev/null"})
     directory.rename(tmp_path / "old")
     directory.mkdir()
-    with descriptors_left(0), pytest.raises(GenericdpError, match="Too many open files"):
+    with descriptors_left(0), pytest.raises(GenericdpError) as unusable:
         links.apply({"ftdi_A": None})
+    assert (str(unusable.value), unusable.value.hint) == (
+        f"cannot use the link directory '{directory}': Too many open files",
+        "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'",
+    )
     assert links_in(directory) == {}
     links.close()
 

@@ -8,8 +8,8 @@ The rules of this file:
 * Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
   to the next one.
 * A unit with a serial number is the same one at another port, and so is one whose ids stand for the same
-  values of the same properties; unless what a pod got is still where it was, or the ids tell such units apart:
-  those of twins stand for the port, and so do those of a rule with `identity = "port"`.
+  values of the same properties. That is not so if what a pod got is still where it was, or if the ids tell
+  such units apart: those of twins stand for the port, and so do those of a rule with `identity = "port"`.
 * Usually nothing waits, and finding this out costs one look at each holding.
 """
 

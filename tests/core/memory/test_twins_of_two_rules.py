@@ -1,5 +1,6 @@
 """Twins that different rules take: an edit gives neither of them the id of the other."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -12,8 +13,9 @@ from genericdp.core.inventory.past import Twin, twin_of
 from genericdp.core.inventory.place import locate
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.answer import Answer
-from genericdp.core.memory.memory import TIE_LIMIT, Memory, resumed, twins_worth_keeping
-from genericdp.core.memory.saved import dump, load
+from genericdp.core.memory.memory import TIE_LIMIT, Memory, resumed, save_within_s
+from genericdp.core.memory.remember import remember
+from genericdp.core.memory.saved import UnreadableMemoryError, dump, load
 from genericdp.core.memory.take import is_hasty
 from tests.scenes.builders import (
     CONTROLLER,
@@ -335,8 +337,9 @@ def test_twins_by_the_thousand_do_not_fill_the_memory() -> None:
     node.look(TWO_RULES, FIRST, SECOND)
     (twin,) = node.memory.twins
     many = frozenset(twin._replace(key=str(n)) for n in range(TIE_LIMIT))
-    assert len(twins_worth_keeping(many, node.memory.devices.values())) == TIE_LIMIT
-    assert twins_worth_keeping(many | {twin}, node.memory.devices.values()) == {twin}
+    for found, kept in ((many, many), (many | {twin}, {twin})):
+        inventory = replace(node.inventory, twins=found)
+        assert remember(inventory, node.memory, node.now, None)[1].twins == kept
 
 
 def test_a_unit_beside_another_one_in_its_socket_is_no_twin() -> None:
@@ -378,3 +381,24 @@ def test_what_is_known_of_twins_outlasts_a_restart(keys: tuple[str, ...]) -> Non
     node.look(rule("a", *keys, match=AT_PORT.format(1)) + rule("b", *keys, match=ANY), FIRST, SECOND)
     assert node.memory.twins
     assert load(dump(node.memory, "before"), "after").twins == node.memory.twins
+
+
+def test_twins_are_saved_in_one_order_and_only_if_there_are_any() -> None:
+    """An earlier release knew of none, so its file stays the same."""
+    twins = frozenset(Twin("serial", str(n), "0403:6001", "if00") for n in range(20))
+    saved = json.loads(dump(replace(Memory(), twins=twins), "boot"))
+    assert saved["twins"] == sorted(map(list, twins))
+    assert "twins" not in json.loads(dump(Memory(), "boot"))
+
+
+def test_new_twins_are_saved_at_once() -> None:
+    """After a power cut, nothing else tells that they were side by side."""
+    after = replace(Memory(), twins=frozenset({Twin("serial", "A5", "0403:6001", "if00")}))
+    assert save_within_s(Memory(), after) == 0.0
+
+
+@pytest.mark.parametrize("twin", [["serial", 5, "", ""], ["serial", "A5", ""], "serial", None])
+def test_a_saved_memory_in_which_a_twin_is_malformed_is_not_read(twin: object) -> None:
+    document = {**json.loads(dump(Memory(), "boot")), "twins": [twin]}
+    with pytest.raises(UnreadableMemoryError):
+        load(json.dumps(document).encode(), "boot")

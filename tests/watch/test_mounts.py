@@ -114,7 +114,7 @@ async def test_the_first_mount_is_told_at_once_and_those_that_follow_together(
     time = LoopTime()
     with listening() as told:
         mount_and_unmount(tmp_path)
-        await until(lambda: told)
+        await until(lambda: told, timeout_s=long_pause / 2)
         for _ in range(20):
             mount_and_unmount(tmp_path)
             await idle()

@@ -88,6 +88,15 @@ async def test_a_directory_that_is_absent_may_come_with_a_mount(tmp_path: Path) 
         await ear.hears("50-modem.toml")
 
 
+async def test_a_file_system_that_is_mounted_over_another_one_of_its_kind_is_noticed(tmp_path: Path) -> None:
+    """The two roots have the same inode."""
+    with an_empty_file_system_over(tmp_path):
+        inode = tmp_path.stat().st_ino
+        with Ear(tmp_path) as ear, an_empty_file_system_over(tmp_path):
+            assert tmp_path.stat().st_ino == inode
+            await ear.hears()
+
+
 async def test_a_mount_elsewhere_is_not_reported(tmp_path: Path) -> None:
     for name in ("rules.d", "beside"):
         (tmp_path / name).mkdir()
@@ -114,7 +123,7 @@ async def test_the_first_mount_is_told_at_once_and_those_that_follow_together(
     time = LoopTime()
     with listening() as told:
         mount_and_unmount(tmp_path)
-        await until(lambda: told)
+        await until(lambda: told, timeout_s=long_pause / 2)
         for _ in range(20):
             mount_and_unmount(tmp_path)
             await idle()
@@ -184,6 +193,14 @@ async def test_all_listeners_share_one_descriptor_of_mountinfo(tmp_path: Path) -
     with Ear(tmp_path), Ear(tmp_path), listening():
         assert count() == 1
     assert count() == 0
+
+
+async def test_a_listener_that_comes_after_all_others_have_ended_is_told(tmp_path: Path) -> None:
+    with listening():
+        pass
+    with listening() as told:
+        mount_and_unmount(tmp_path)
+        await until(lambda: told)
 
 
 async def test_a_listener_that_another_one_has_ended_is_told_nothing_more(tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def _clash(at: At, read: Settings, written: Collection[str]) -> Mistake | None:
     kept = f"{read.state_dir.rstrip('/')}/{LAST_GOOD}/"
     if f"{read.cdi_dir}/".startswith(kept):
         return Mistake(
-            at.child("cdi_dir" if "cdi_dir" in written else "state_dir"),
+            at.child("cdi_dir"),
             f"'cdi_dir' is where genericdp keeps rule files, '{LAST_GOOD}' in 'state_dir'",
             f"choose another one, for example '{Settings().cdi_dir}', that the container runtime reads",
         )

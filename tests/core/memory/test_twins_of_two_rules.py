@@ -13,8 +13,9 @@ from genericdp.core.inventory.past import Twin, twin_of
 from genericdp.core.inventory.place import locate
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.answer import Answer
-from genericdp.core.memory.memory import TIE_LIMIT, Memory, resumed, twins_worth_keeping
-from genericdp.core.memory.saved import dump, load
+from genericdp.core.memory.memory import TIE_LIMIT, Memory, resumed, save_within_s
+from genericdp.core.memory.remember import remember
+from genericdp.core.memory.saved import UnreadableMemoryError, dump, load
 from genericdp.core.memory.take import is_hasty
 from tests.scenes.builders import (
     CONTROLLER,
@@ -336,8 +337,9 @@ def test_twins_by_the_thousand_do_not_fill_the_memory() -> None:
     node.look(TWO_RULES, FIRST, SECOND)
     (twin,) = (twin for twin in node.memory.twins if twin.within == "if00")
     many = frozenset(twin._replace(key=str(n)) for n in range(TIE_LIMIT))
-    assert len(twins_worth_keeping(many, node.memory.devices.values())) == TIE_LIMIT
-    assert twins_worth_keeping(many | {twin}, node.memory.devices.values()) == {twin}
+    for found, kept in ((many, many), (many | {twin}, {twin})):
+        inventory = replace(node.inventory, twins=found)
+        assert remember(inventory, node.memory, node.now, None)[1].twins == kept
 
 
 def test_a_unit_beside_another_one_in_its_socket_is_no_twin() -> None:
@@ -447,3 +449,24 @@ def test_an_earlier_release_that_saw_twins_did_not_save_that_they_are(boot: str)
     assert told.pop("b_A5").startswith("it is unplugged")
     assert [*told.values()] == ["Healthy"]
     assert its_link(node, "b_A5") is None
+
+
+def test_twins_are_saved_in_one_order_also_if_there_are_none() -> None:
+    """An earlier release, which knew of none, did not save them."""
+    twins = frozenset(Twin("serial", str(n), "0403:6001", "if00") for n in range(20))
+    saved = json.loads(dump(replace(Memory(), twins=twins), "boot"))
+    assert saved["twins"] == sorted(map(list, twins))
+    assert json.loads(dump(Memory(), "boot"))["twins"] == []
+
+
+def test_new_twins_are_saved_at_once() -> None:
+    """After a power cut, nothing else tells that they were side by side."""
+    after = replace(Memory(), twins=frozenset({Twin("serial", "A5", "0403:6001", "if00")}))
+    assert save_within_s(Memory(), after) == 0.0
+
+
+@pytest.mark.parametrize("twin", [["serial", 5, "", ""], ["serial", "A5", ""], "serial", None])
+def test_a_saved_memory_in_which_a_twin_is_malformed_is_not_read(twin: object) -> None:
+    document = {**json.loads(dump(Memory(), "boot")), "twins": [twin]}
+    with pytest.raises(UnreadableMemoryError):
+        load(json.dumps(document).encode(), "boot")

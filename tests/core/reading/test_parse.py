@@ -356,6 +356,13 @@ def test_a_path_that_is_too_long_for_linux_is_a_mistake(path: str) -> None:
     assert problem.hint == "write a shorter path"
 
 
+def test_a_path_may_be_as_long_as_linux_permits() -> None:
+    path = "/xx" + "/x" * 2046
+    assert len(path) == 4095
+    text = f'[[resource]]\nname = "x"\nmatch.SUBSYSTEM = "tty"\ncontainer_path = "{path}"\n'
+    assert parse_rules("50-x.toml", text, "example.com")[1] == ()
+
+
 KEPT_RULES = "'cdi_dir' is where genericdp keeps rule files, 'last-good' in 'state_dir'"
 
 
@@ -381,6 +388,7 @@ KEPT_RULES = "'cdi_dir' is where genericdp keeps rule files, 'last-good' in 'sta
         ('state_dir = "/run/cdi"', "'cdi_dir' and 'state_dir' are the same directory"),
         ('cdi_dir = "/var/lib/genericdp/last-good"', KEPT_RULES),
         ('state_dir = "/run"\ncdi_dir = "/run/last-good/x/y"', KEPT_RULES),
+        ('state_dir = "/"\ncdi_dir = "/last-good/x"', KEPT_RULES),
         ('cdi_dir = "/run/c\\ndi"', "'cdi_dir' must not contain '\\n', which cannot be printed"),
         ('link_dir = "/dev/\\u200f"', "'link_dir' must not contain '\\u200f', which cannot be printed"),
         ('state_dir = "/var/\\u007f"', "'state_dir' must not contain '\\x7f', which cannot be printed"),

@@ -161,10 +161,10 @@ class _Others:
     def _by_values(self) -> Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]:
         """Hash of values and place within the unit -> the port and the model of the unit, and the device."""
         found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
-        for id_ in self._holders:
-            known = self._devices.get(id_)
-            for spot, model in known.device.spots_with_models if known and known.device.told else ():
-                found.setdefault((known.device.told, spot.within), []).append((spot.port, model, id_))
+        for id_ in self._holders.keys() & self._devices.keys():
+            device = self._devices[id_].device
+            for spot, model in device.spots_with_models if device.told else ():
+                found.setdefault((device.told, spot.within), []).append((spot.port, model, id_))
         return found
 
     def _is_where_it_was(self, known: Remembered) -> bool:

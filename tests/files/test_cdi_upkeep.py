@@ -8,6 +8,7 @@ import pytest
 from genericdp.core.cdi import file_name
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.answered import Answered, CdiDevice
 from genericdp.core.rules.settings import AnswerBy, Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.cdi_specs import LOCK, CdiSpecs
@@ -41,6 +42,7 @@ class Daemon:
         self.inventory = self.after = Inventory()
         self.steps = 0
         self.rival = False
+        self.answered: Answered = {}
         settings = Settings(cdi_dir=str(directory), answer=AnswerBy.CDI)
         self.cdi = CdiUpkeep(settings, self._again, self.tried.append, lambda: self.rival)
 
@@ -52,7 +54,7 @@ class Daemon:
 
     def _again(self) -> None:
         self.steps += 1
-        self.after = self.cdi.apply(self.inventory, {})
+        self.after = self.cdi.apply(self.inventory, self.answered)
 
 
 async def test_on_a_full_disk_nobody_gets_the_device_of_another_and_it_is_tried_again(tmp_path: Path) -> None:
@@ -179,6 +181,36 @@ async def test_a_rival_leaves_the_files_of_another_genericdp_until_that_one_is_k
         other._kept.close()
         time.advance(2.0)
         await until(lambda: len(daemon.tried) == 3)
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_rival", [False, True])
+async def test_what_an_earlier_process_left_goes_as_soon_as_its_directory_appears(
+    tmp_path: Path, *, is_rival: bool
+) -> None:
+    cdi, away = tmp_path / "cdi", tmp_path / "away"
+    daemon = Daemon(cdi)
+    daemon.rival = is_rival
+    with daemon.cdi.serving():
+        daemon.step()
+        assert not cdi.exists()
+        away.mkdir(mode=0o755)
+        for name in (FILE, "nvidia.yaml"):
+            (away / name).touch()
+        away.rename(cdi)
+        await until(lambda: not (cdi / FILE).exists())
+        assert [path.name for path in cdi.iterdir()] == ["nvidia.yaml"]
+
+
+@pytest.mark.parametrize("answered", [{}, {"a": CdiDevice("example.com/ftdi", ("ftdi_A",))}])
+async def test_without_answers_by_cdi_the_directory_is_watched_only_if_a_pod_had_one(
+    answered: Answered, tmp_path: Path
+) -> None:
+    daemon = Daemon(tmp_path / "cdi", RULES.replace('"ftdi"', '"ftdi"\nanswer = "devices"'))
+    daemon.answered = answered
+    with daemon.cdi.serving():
+        daemon.step(a_fuse())
+        assert (daemon.cdi._watch is not None) is bool(answered)
         assert list(tmp_path.iterdir()) == []
 
 

@@ -8,10 +8,12 @@ The rules of this file:
   path that would be both gets a number.
 * A runtime mounts first, and then takes what is in the place of a device node for the node (runc). So a
   mount that would be there, or would have it as a directory, is refused: a number would hide a mistake.
-* Entering a path costs the same however many are taken: an answer may have 20,000 that want one path.
+* Entering a path costs the same however many are taken: an answer may have 20,000 that want one path. Whether
+  mounts keep a node out costs the same however deep their paths are.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, TypeVar
@@ -99,13 +101,20 @@ class _Beside:
     paths: dict[str, str] = field(default_factory=dict)
 
 
-def why_not_together(mounts: Iterable[str], nodes: Collection[str]) -> str:
-    """Why a container with these container paths would lack a device node; "" if it gets all of them."""
+def why_not_together(mounts: Iterable[str], nodes: Iterable[str]) -> str:
+    """Why a container with these container paths would lack a device node; "" if it gets all of them.
+
+    nodes  of which none is below another one, as in `ContainerPaths`
+    """
+    mounts = tuple(mounts)
+    if not mounts:
+        return ""
+    # In this order, what is below a node comes right behind it.
+    ordered = sorted(f"{node}/" for node in nodes)
     for mount in mounts:
-        node = mount
-        while node and node not in nodes:
-            node = node.rpartition("/")[0]
-        if node:
+        before = bisect_right(ordered, f"{mount}/")
+        node = ordered[before - 1][:-1] if before else ""
+        if node and f"{mount}/".startswith(f"{node}/"):
             what = (
                 f"a mount and a device node would both be '{node}' in the container"
                 if node == mount

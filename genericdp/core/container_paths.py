@@ -115,10 +115,13 @@ def why_not_together(mounts: Iterable[str], nodes: Iterable[str]) -> str:
         before = bisect_right(ordered, f"{mount}/")
         node = ordered[before - 1][:-1] if before else ""
         if node and f"{mount}/".startswith(f"{node}/"):
-            what = (
-                f"a mount and a device node would both be '{node}' in the container"
-                if node == mount
-                else f"the mount '{mount}' would be below the device node '{node}'"
-            )
-            return f"{what}; choose another 'container_path' for one of the two in the rule"
+            why = why_covered(mount, node)
+            return f"{why}; choose another 'container_path' for one of the two in the rule"
     return ""
+
+
+def why_covered(mount: str, node: str) -> str:
+    """How a mount at the path of a device node, or below it, keeps the node out of a container."""
+    if mount == node:
+        return f"a mount and a device node would both be '{node}' in the container"
+    return f"the mount '{mount}' would be below the device node '{node}'"

@@ -176,6 +176,30 @@ def test_a_component_of_a_path_may_be_as_long_as_the_name_of_a_file() -> None:
     assert resource.nodes[0].container_paths == (template(path),)
 
 
+def test_an_env_that_is_too_long_for_linux_is_a_mistake() -> None:
+    fixed = "x" * (131_071 - len("A=x"))
+    text = '[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/x" }\nenv = { "A{id|}" = "%s{id}" }\n'
+    resources, problems = parse_rules("x.toml", text % f"{fixed}é", "example.com")
+    assert resources == ()
+    assert [(str(each.location), each.message, each.hint) for each in problems] == [
+        (
+            "x.toml:4:20",
+            "'A{id|}' has at least 131072 bytes with its name; an env has at most 131071",
+            "write a shorter text",
+        )
+    ]
+    assert resources_of(text % f"{fixed}x")
+
+
+@pytest.mark.parametrize(
+    ("node", "mount"),
+    [("/dev/x", "/dev/xy"), ("/dev/x", "/dev/x{id}"), ("/dev/x/y", "/dev/x"), ("/dev/{id}", "/dev/x")],
+)
+def test_a_mount_may_be_where_it_keeps_no_node_out(node: str, mount: str) -> None:
+    text = f'[[resource]]\nname = "x"\nmatch = {{ DEVNAME = "/dev/x" }}\ncontainer_path = "{node}"\n'
+    assert resources_of(f'{text}mounts = [{{ host_path = "/srv", container_path = "{mount}" }}]\n')
+
+
 def test_what_is_not_written_has_its_default() -> None:
     (plain,) = resources_of('[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/fuse" }\n')
     assert plain == Resource("example.com/x", plain.match)

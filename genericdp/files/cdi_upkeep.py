@@ -4,7 +4,7 @@ The rules of this file:
 
 * What cannot be written is tried again, and a file that somebody else changed is restored.
 * While the files cannot be written, the devices of resources that are answered by CDI are Unhealthy: a
-  container with them would not start.
+  container with them would not start. So is a device with which the rule lets no container start.
 * None is written before the directory is noted: after an edit of `cdi_dir`, only the note leads to what a
   killed daemon left.
 * What an earlier process left in a directory that appears later goes at once, whether or not there is
@@ -96,11 +96,11 @@ class CdiUpkeep:
                 # Not the links to shared nodes, which devices of other resources have as well.
                 for link in device.links[:1]
             }
-            return without_links(inventory, failed)
+            return without_links(inventory, {**failed, **self._texts.refused})
         self._failed = False
         self._retry.succeeded()
         self._on_tried(None)
-        return inventory
+        return without_links(inventory, self._texts.refused)
 
     def see_answered(self, inventory: Inventory, answered: Answered) -> bool:
         """Write what a new answer names. False if a step has to do it, because some files are missing.

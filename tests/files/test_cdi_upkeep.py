@@ -1,5 +1,6 @@
 """When the CDI spec files are written again, and what happens to devices meanwhile."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -82,6 +83,27 @@ async def test_a_file_that_cannot_be_written_concerns_only_its_resource_whatever
         told = daemon.step(A, a_fuse(), a_kfd())
         assert told == {"ftdi_A": f"cannot write '{tmp_path}/{FILE}': File too large", "fuse_fuse": ""}
         assert [device.shared[0].link for device in devices_of(daemon.after)] == ["shared+kfd"] * 2
+
+
+async def test_a_device_with_which_the_rule_lets_no_container_start_is_unhealthy(tmp_path: Path) -> None:
+    mounts = 'mounts = [{ host_path = "/srv", container_path = "/dev/ttyUSB0" }]'
+    daemon = Daemon(tmp_path, RULES.replace("match", f"{mounts}\nmatch", 1))
+    other = a_usb_serial(1, port="2", serial="B")
+    why = (
+        "a mount and a device node would both be '/dev/ttyUSB0' in the container; "
+        "choose another 'container_path' for one of the two in the rule"
+    )
+    with daemon.cdi.serving():
+        assert daemon.step(A, other, a_fuse()) == {"ftdi_A": why, "ftdi_B": "", "fuse_fuse": ""}
+        assert [each["name"] for each in json.loads((tmp_path / FILE).read_text())["devices"]] == ["ftdi_B"]
+        with no_file_larger_than(10):
+            unwritten = f"cannot write '{tmp_path}/{FILE}': File too large"
+            assert daemon.step(A, a_usb_serial(2, port="2", serial="B")) == {
+                "ftdi_A": why,
+                "ftdi_B": unwritten,
+            }
+        daemon._rules = RULES
+        assert daemon.step(A, other) == {"ftdi_A": "", "ftdi_B": ""}
 
 
 async def test_what_others_change_is_restored_but_not_all_the_time(

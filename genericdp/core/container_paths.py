@@ -13,7 +13,7 @@ The rules of this file:
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, TypeVar
@@ -109,15 +109,22 @@ def why_not_together(mounts: Iterable[str], nodes: Iterable[str]) -> str:
     mounts = tuple(mounts)
     if not mounts:
         return ""
-    # In this order, what is below a node comes right behind it.
     ordered = sorted(f"{node}/" for node in nodes)
     for mount in mounts:
-        before = bisect_right(ordered, f"{mount}/")
-        node = ordered[before - 1][:-1] if before else ""
-        if node and f"{mount}/".startswith(f"{node}/"):
+        if node := node_above(f"{mount}/", ordered):
             why = why_covered(mount, node)
             return f"{why}; choose another 'container_path' for one of the two in the rule"
     return ""
+
+
+def node_above(path: str, ordered: Sequence[str]) -> str:
+    """The device node that a path is, or is below; "" if there is none.
+
+    path, ordered  end in `/`; the nodes are sorted, and none is below another one
+    """
+    # In this order, what is below a node comes right behind it.
+    before = bisect_right(ordered, path)
+    return ordered[before - 1][:-1] if before and path.startswith(ordered[before - 1]) else ""
 
 
 def why_covered(mount: str, node: str) -> str:

@@ -12,14 +12,17 @@ from genericdp.core.rules.resource import (
     EVERYTHING,
     KERNEL_NAME,
     Mount,
+    NodeTable,
     Prefer,
     PreStart,
     Resource,
     attributes_of,
+    covering_in,
 )
 from genericdp.core.rules.settings import LogFormat, Settings
 from genericdp.core.rules.template import parse as template
 from tests.scenes.builders import a_device, a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.work import IN_PROPORTION, growth
 
 FULL = """
 [[resource]]
@@ -198,6 +201,15 @@ def test_an_env_that_is_too_long_for_linux_is_a_mistake() -> None:
 def test_a_mount_may_be_where_it_keeps_no_node_out(node: str, mount: str) -> None:
     text = f'[[resource]]\nname = "x"\nmatch = {{ DEVNAME = "/dev/x" }}\ncontainer_path = "{node}"\n'
     assert resources_of(f'{text}mounts = [{{ host_path = "/srv", container_path = "{mount}" }}]\n')
+
+
+def test_to_look_for_nodes_that_mounts_keep_out_grows_in_proportion_to_both() -> None:
+    def work(count: int) -> None:
+        table = NodeTable(container_paths=tuple(template(f"/dev/x{number}") for number in range(count)))
+        mounts = [Mount(template("/srv"), template(f"/srv/x{number}")) for number in range(count)]
+        assert covering_in([table], mounts) is None
+
+    assert growth(work, 500) < IN_PROPORTION
 
 
 def test_what_is_not_written_has_its_default() -> None:

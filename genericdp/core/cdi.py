@@ -165,14 +165,19 @@ _Entries = dict[tuple[str, ...], _Entry]
 
 
 class SpecTexts:
-    """The spec files of one inventory after another. What did not change is not rendered again."""
+    """The spec files of one inventory after another. What did not change is not rendered again.
+
+    refused  the link of a Healthy device that no container could get now -> why
+    """
 
     def __init__(self, link_dir: str) -> None:
         self._link_dir = link_dir
         self._before: dict[str, tuple[Offer, _Entries]] = {}
+        self.refused: dict[str, str] = {}
 
     def of(self, offers: Iterable[Offer], answered: Answered, by_cdi: ByCdi) -> dict[str, str]:
         """File name -> content; no file for a resource without any CDI device."""
+        self.refused = {}
         named: dict[str, list[CdiDevice]] = {}
         for one in answered.values():
             named.setdefault(one.resource, []).append(one)
@@ -221,7 +226,10 @@ class SpecTexts:
             return None
         try:
             allocation = allocate(offer, ids, self._link_dir)
-        except RefusedError:
+        except RefusedError as error:
+            if len(ids) == 1:
+                # Its own link, not those to shared nodes, which devices of other resources have as well.
+                self.refused[made_of[0].links[0]] = str(error).removeprefix(f"{offer.resource.name}: ")
             return None
         edits = edits_of(allocation, made_of, self._link_dir)
         needs = (0, 7) if "additionalGids" in edits else (0, 5)

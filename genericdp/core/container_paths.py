@@ -8,10 +8,12 @@ The rules of this file:
   path that would be both gets a number.
 * A runtime mounts first, and then uses what it finds at the path of a device node as that node (runc). So a
   mount at that path or below it is refused: a number would hide a mistake.
-* Entering a path costs the same however many are taken: an answer may have 20,000 that want one path.
+* Entering a path costs the same however many are taken: an answer may have 20,000 that want one path. Whether
+  mounts keep a node out costs the same however deep their paths are.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, TypeVar
@@ -99,17 +101,34 @@ class _Beside:
     paths: dict[str, str] = field(default_factory=dict)
 
 
-def why_not_together(mounts: Iterable[str], nodes: Collection[str]) -> str:
-    """Why a container with these container paths would lack a device node; "" if it gets all of them."""
+def why_not_together(mounts: Iterable[str], nodes: Iterable[str]) -> str:
+    """Why a container with these container paths would lack a device node; "" if it gets all of them.
+
+    nodes  of which none is below another one, as in `ContainerPaths`
+    """
+    mounts = tuple(mounts)
+    if not mounts:
+        return ""
+    ordered = sorted(f"{node}/" for node in nodes)
     for mount in mounts:
-        node = mount
-        while node and node not in nodes:
-            node = node.rpartition("/")[0]
-        if node:
-            what = (
-                f"a mount and a device node would both be '{node}' in the container"
-                if node == mount
-                else f"the mount '{mount}' would be below the device node '{node}'"
-            )
-            return f"{what}; choose another 'container_path' for one of the two in the rule"
+        if node := node_above(f"{mount}/", ordered):
+            why = why_covered(mount, node)
+            return f"{why}; choose another 'container_path' for one of the two in the rule"
     return ""
+
+
+def node_above(path: str, ordered: Sequence[str]) -> str:
+    """The device node that a path is, or is below; "" if there is none.
+
+    path, ordered  end in `/`; the nodes are sorted, and none is below another one
+    """
+    # In this order, what is below a node comes right behind it.
+    before = bisect_right(ordered, path)
+    return ordered[before - 1][:-1] if before and path.startswith(ordered[before - 1]) else ""
+
+
+def why_covered(mount: str, node: str) -> str:
+    """How a mount at the path of a device node, or below it, keeps the node out of a container."""
+    if mount == node:
+        return f"a mount and a device node would both be '{node}' in the container"
+    return f"the mount '{mount}' would be below the device node '{node}'"

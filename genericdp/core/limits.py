@@ -23,5 +23,20 @@ def why_too_long(path: str) -> str:
     size = len(path.encode())
     if size > PATH_LIMIT:
         return f"{size} bytes, and Linux permits {PATH_LIMIT}"
+    if not _has_long_name(path.encode()):
+        return ""
     longest = max(len(name.encode()) for name in path.split("/"))
-    return f"a name of {longest} bytes, and Linux permits {NAME_LIMIT}" if longest > NAME_LIMIT else ""
+    return f"a name of {longest} bytes, and Linux permits {NAME_LIMIT}"
+
+
+def _has_long_name(path: bytes) -> bool:
+    """Whether a name in a path is too long. One that is short enough ends within reach of the one before.
+
+    An answer may have thousands of paths with as many names.
+    """
+    at = -1
+    while len(path) - at - 1 > NAME_LIMIT:
+        at = path.rfind(b"/", at + 1, at + 2 + NAME_LIMIT)
+        if at < 0:
+            return True
+    return False

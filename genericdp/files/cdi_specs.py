@@ -7,7 +7,7 @@ The rules of this file:
 * A file that cannot be written is removed: what it said may lead to another device by now. For this, the
   directory stays open after the first time: without a descriptor, nothing else would open it.
 * Of the other files in the directory, only those with a name of ours are touched. They are of an earlier
-  process.
+  process. A directory that was mounted, or that a symlink leads to by now, may have some, too.
 * Only the genericdp that holds the lock writes and removes files, so no other one that runs has written
   them. The lock of the udev rule has another name.
 * Everybody may read the files, whatever the umask is: a runtime need not run as root.
@@ -81,12 +81,14 @@ class CdiSpecs:
         Raises GenericdpError if one cannot be written or removed, or if another genericdp has files there.
         """
         self._is_left_alone, has_lock = False, self._lock.is_held()
+        self._is_cleared = self._is_cleared and not self._kept.is_elsewhere()
         if self._is_cleared and has_lock is bool(wanted) and self.intact() and self._texts() == dict(wanted):
             return
         self._clear_left()
         if not wanted and not os.path.isdir(self.directory):
             self._written, self._is_cleared = {}, True
             self._lock.close()
+            self._kept.close()
             return
         directory = self._open()
         if not (wanted or self._written or self._left(directory)):
@@ -119,6 +121,10 @@ class CdiSpecs:
                 with suppress(OSError):
                     self._remove(left, name)
             self._is_cleared = False
+
+    def leads_elsewhere(self) -> bool:
+        """Whether the path leads to another directory than the one that was cleared of earlier files."""
+        return self._is_cleared and self._kept.is_elsewhere()
 
     def keeps_lock(self) -> bool:
         """Whether no other genericdp has taken the lock from this one, which makes it again if need be."""

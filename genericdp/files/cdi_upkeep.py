@@ -4,9 +4,11 @@ The rules of this file:
 
 * What cannot be written is tried again, and a file that somebody else changed is restored.
 * While the files cannot be written, the devices of resources that are answered by CDI are Unhealthy: a
-  container with them would not start.
+  container with them would not start. So is a device with which the rule lets no container start.
 * None is written before the directory is noted: after an edit of `cdi_dir`, only the note leads to what a
   killed daemon left.
+* What an earlier process left in a directory that appears later goes at once, whether or not there is
+  anything to write: it is watched as soon as a container may look for a CDI device.
 * The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
 * While another genericdp serves the kubelet, the files are that one's: this one has none. What an earlier
   process left goes, too: a runtime may read this directory and that of the other one.
@@ -71,14 +73,15 @@ class CdiUpkeep:
 
     def apply(self, inventory: Inventory, answered: Answered) -> Inventory:
         """Write what changed. Returns the inventory without the devices that no container could get."""
+        offers = inventory.offers.values()
+        if self._watch is None and (answered or any(self.answers(offer.resource) for offer in offers)):
+            self._watch = DirectoryWatch(self._settings.cdi_dir, self._hear)
+            self._is_withdrawn = False
         if self._rival():
             self._give_up()
             return inventory
         self._is_withdrawn = False
-        offers = inventory.offers.values()
         wanted = self._texts.of(offers, answered, self.answers)
-        if wanted and self._watch is None:
-            self._watch = DirectoryWatch(self._settings.cdi_dir, self._hear)
         try:
             self._write(wanted)
         except GenericdpError as error:
@@ -93,11 +96,11 @@ class CdiUpkeep:
                 # Not the links to shared nodes, which devices of other resources have as well.
                 for link in device.links[:1]
             }
-            return without_links(inventory, failed)
+            return without_links(inventory, {**failed, **self._texts.refused})
         self._failed = False
         self._retry.succeeded()
         self._on_tried(None)
-        return inventory
+        return without_links(inventory, self._texts.refused)
 
     def see_answered(self, inventory: Inventory, answered: Answered) -> bool:
         """Write what a new answer names. False if a step has to do it, because some files are missing.
@@ -166,13 +169,21 @@ class CdiUpkeep:
         if self._specs.waits and LOCK in names:
             # The other genericdp may have ended.
             self._again()
-        elif not (self._specs.keeps_lock() and self._specs.intact(names)):
+        elif self._is_withdrawn:
+            if not names:
+                self._is_withdrawn = False
+                self._give_up()
+        elif not self._is_right(names):
             now = asyncio.get_running_loop().time()
             if names or now - self._restored < AGAIN_S:
                 self._retry.failed()
             else:
                 self._restored = now
                 self._restore()
+
+    def _is_right(self, names: frozenset[str]) -> bool:
+        """Whether there is what was written, those of these names or all of it, and nothing of before."""
+        return self._specs.keeps_lock() and self._specs.intact(names) and not self._specs.leads_elsewhere()
 
     def _restore(self) -> None:
         if self._rival():

@@ -50,6 +50,10 @@ class KeptDirectory:
         """What is open although the path leads elsewhere by now."""
         return None if self._still_open() is not None else self._descriptor
 
+    def is_elsewhere(self) -> bool:
+        """Whether the path leads elsewhere than to what is open or, if nothing is, to a directory at all."""
+        return self._still_open() is None and (self._descriptor is not None or os.path.isdir(self._path))
+
     def close(self) -> None:
         """Close it until the next time."""
         before, self._descriptor = self._descriptor, None

@@ -187,6 +187,22 @@ async def test_while_the_files_cannot_be_written_no_container_is_sent_here(short
         assert Retried.CDI not in failing
 
 
+async def test_after_an_edit_with_which_no_container_can_start_status_says_why(short_dir: Path) -> None:
+    async with a_cdi_scene(short_dir, A) as scene:
+        await scene.until_allocatable(1)
+        mounts = 'mounts = [{ host_path = "/srv", container_path = "/dev/ttyUSB0" }]\n'
+        scene.edit_rules(f'{RULE}container_path = "/dev/{{sysname}}"\n{mounts}')
+        await scene.until_allocatable(0, capacity=1)
+        (resource,) = (await asyncio.to_thread(client.status, scene.settings))["resources"]
+        (device,) = resource["devices"]
+        assert device["reason"] == (
+            "a mount and a device node would both be '/dev/ttyUSB0' in the container; "
+            "choose another 'container_path' for one of the two in the rule"
+        )
+        scene.edit_rules(RULE)
+        await scene.until_allocatable(1)
+
+
 async def test_a_spec_file_that_somebody_removes_comes_back(short_dir: Path) -> None:
     async with a_cdi_scene(short_dir, A) as scene:
         await scene.until_allocatable(1)

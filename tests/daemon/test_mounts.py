@@ -1,6 +1,7 @@
 """What is mounted over a directory of the daemon while it runs takes effect at once. The mounts are real."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from genericdp.simulator import Runtime
 from tests.daemon.test_cdi_answers import a_cdi_scene, named_in
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.mounts import an_empty_file_system_over, bind_mounted
-from tests.scenes.rules import DOMAIN
+from tests.scenes.rules import DOMAIN, FTDI
 from tests.scenes.scene import LoopTime, a_scene, both_runtimes, minors_in
 from tests.scenes.service import Service, links_in
 from tests.scenes.waiting import idle, until
@@ -73,6 +74,29 @@ async def test_what_an_earlier_process_left_in_a_mounted_cdi_directory_goes_at_o
         with bind_mounted(other, Path(scene.settings.cdi_dir)):
             await until(lambda: not left.exists())
             assert named_in(scene) == before
+
+
+async def test_a_spec_file_on_a_disk_that_is_mounted_late_gives_no_container_another_device(
+    short_dir: Path,
+) -> None:
+    """The power failed, and the device was unplugged meanwhile. Another one is at its node now."""
+    disk = short_dir / "disk"
+    disk.mkdir(mode=0o755)
+    rules = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty", usb = { serial = "A" } }\n'
+    async with a_cdi_scene(short_dir, A, rules=rules) as scene:
+        await scene.until_allocatable(1)
+        pod = await scene.admit()
+        cdi = Path(scene.settings.cdi_dir)
+        left = shutil.copy(cdi / file_name(FTDI), disk)
+        await scene.service.stop()
+        scene.unplug(A)
+        scene.plug(a_usb_serial(0, serial="B", port="3"))
+        await scene.service.start()
+        await scene.until_allocatable(0, capacity=1)
+        with bind_mounted(disk, cdi):
+            await until(lambda: not Path(left).exists())
+            refused = await scene.kubelet.restart_container(pod, "main")
+            assert refused.message.endswith(f"unresolvable CDI devices {FTDI}=ftdi_A")
 
 
 @pytest.mark.parametrize("mounted", ["nothing", "another memory"])

@@ -93,6 +93,49 @@ def test_files_of_an_earlier_process_go_and_those_of_others_stay(
     assert files_in(cdi) == {**others, **wanted}
 
 
+@pytest.mark.parametrize("before", ["absent", "empty", "written"])
+def test_files_of_an_earlier_process_go_from_a_directory_that_appears_later_and_those_of_others_stay(
+    before: str, specs: CdiSpecs, cdi: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "one").mkdir(mode=0o755)
+    if before != "absent":
+        cdi.symlink_to("one")
+    if before == "written":
+        specs.apply({FUSE: "one"})
+    specs.apply({})
+    assert not specs.leads_elsewhere()
+    (tmp_path / "two").mkdir(mode=0o755)
+    for name in (FTDI, "nvidia.yaml"):
+        (tmp_path / "two" / name).write_text("of before")
+    (tmp_path / "new").symlink_to("two")
+    (tmp_path / "new").rename(cdi)
+    assert specs.leads_elsewhere()
+    specs.apply({})
+    assert files_in(cdi) == {"nvidia.yaml": "of before"}
+    assert not specs.leads_elsewhere()
+
+
+def test_a_directory_that_disappears_and_comes_back_is_looked_at_again(specs: CdiSpecs, cdi: Path) -> None:
+    cdi.mkdir(mode=0o755)
+    specs.apply({})
+    cdi.rename(f"{cdi}.away")
+    specs.apply({})
+    assert not specs.leads_elsewhere()
+    Path(f"{cdi}.away", FTDI).write_text("of before")
+    Path(f"{cdi}.away").rename(cdi)
+    specs.apply({})
+    assert files_in(cdi) == {}
+
+
+def test_the_files_of_another_genericdp_stay_in_a_directory_that_appears_later(
+    specs: CdiSpecs, other: CdiSpecs, cdi: Path
+) -> None:
+    specs.apply({})
+    other.apply({FTDI: "theirs"})
+    specs.apply({})
+    assert (files_in(cdi), specs.leads_elsewhere()) == ({FTDI: "theirs"}, False)
+
+
 @pytest.mark.parametrize(("age_s", "left"), [(10.0, True), (600.0, False)])
 def test_what_a_killed_program_of_udevs_rule_left_goes_when_it_is_old(
     specs: CdiSpecs, cdi: Path, age_s: float, left: bool

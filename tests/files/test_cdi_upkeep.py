@@ -1,5 +1,6 @@
 """When the CDI spec files are written again, and what happens to devices meanwhile."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from genericdp.core.cdi import file_name
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.answered import Answered, CdiDevice
 from genericdp.core.rules.settings import AnswerBy, Settings
 from genericdp.errors import GenericdpError
 from genericdp.files.cdi_specs import LOCK, CdiSpecs
@@ -41,6 +43,7 @@ class Daemon:
         self.inventory = self.after = Inventory()
         self.steps = 0
         self.rival = False
+        self.answered: Answered = {}
         settings = Settings(cdi_dir=str(directory), answer=AnswerBy.CDI)
         self.cdi = CdiUpkeep(settings, self._again, self.tried.append, lambda: self.rival)
 
@@ -52,7 +55,7 @@ class Daemon:
 
     def _again(self) -> None:
         self.steps += 1
-        self.after = self.cdi.apply(self.inventory, {})
+        self.after = self.cdi.apply(self.inventory, self.answered)
 
 
 async def test_on_a_full_disk_nobody_gets_the_device_of_another_and_it_is_tried_again(tmp_path: Path) -> None:
@@ -80,6 +83,27 @@ async def test_a_file_that_cannot_be_written_concerns_only_its_resource_whatever
         told = daemon.step(A, a_fuse(), a_kfd())
         assert told == {"ftdi_A": f"cannot write '{tmp_path}/{FILE}': File too large", "fuse_fuse": ""}
         assert [device.shared[0].link for device in devices_of(daemon.after)] == ["shared+kfd"] * 2
+
+
+async def test_a_device_with_which_the_rule_lets_no_container_start_is_unhealthy(tmp_path: Path) -> None:
+    mounts = 'mounts = [{ host_path = "/srv", container_path = "/dev/ttyUSB0" }]'
+    daemon = Daemon(tmp_path, RULES.replace("match", f"{mounts}\nmatch", 1))
+    other = a_usb_serial(1, port="2", serial="B")
+    why = (
+        "a mount and a device node would both be '/dev/ttyUSB0' in the container; "
+        "choose another 'container_path' for one of the two in the rule"
+    )
+    with daemon.cdi.serving():
+        assert daemon.step(A, other, a_fuse()) == {"ftdi_A": why, "ftdi_B": "", "fuse_fuse": ""}
+        assert [each["name"] for each in json.loads((tmp_path / FILE).read_text())["devices"]] == ["ftdi_B"]
+        with no_file_larger_than(10):
+            unwritten = f"cannot write '{tmp_path}/{FILE}': File too large"
+            assert daemon.step(A, a_usb_serial(2, port="2", serial="B")) == {
+                "ftdi_A": why,
+                "ftdi_B": unwritten,
+            }
+        daemon._rules = RULES
+        assert daemon.step(A, other) == {"ftdi_A": "", "ftdi_B": ""}
 
 
 async def test_what_others_change_is_restored_but_not_all_the_time(
@@ -179,6 +203,36 @@ async def test_a_rival_leaves_the_files_of_another_genericdp_until_that_one_is_k
         other._kept.close()
         time.advance(2.0)
         await until(lambda: len(daemon.tried) == 3)
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_rival", [False, True])
+async def test_what_an_earlier_process_left_goes_as_soon_as_its_directory_appears(
+    tmp_path: Path, *, is_rival: bool
+) -> None:
+    cdi, away = tmp_path / "cdi", tmp_path / "away"
+    daemon = Daemon(cdi)
+    daemon.rival = is_rival
+    with daemon.cdi.serving():
+        daemon.step()
+        assert not cdi.exists()
+        away.mkdir(mode=0o755)
+        for name in (FILE, "nvidia.yaml"):
+            (away / name).touch()
+        away.rename(cdi)
+        await until(lambda: not (cdi / FILE).exists())
+        assert [path.name for path in cdi.iterdir()] == ["nvidia.yaml"]
+
+
+@pytest.mark.parametrize("answered", [{}, {"a": CdiDevice("example.com/ftdi", ("ftdi_A",))}])
+async def test_without_answers_by_cdi_the_directory_is_watched_only_if_a_pod_had_one(
+    answered: Answered, tmp_path: Path
+) -> None:
+    daemon = Daemon(tmp_path / "cdi", RULES.replace('"ftdi"', '"ftdi"\nanswer = "devices"'))
+    daemon.answered = answered
+    with daemon.cdi.serving():
+        daemon.step(a_fuse())
+        assert (daemon.cdi._watch is not None) is bool(answered)
         assert list(tmp_path.iterdir()) == []
 
 

@@ -285,8 +285,7 @@ class Claims:
         is_unnamed = device.is_bare and not self._names.hold_for(device.sys_path)
         if device.device_node is None or not device.initialized or is_unnamed:
             return _NOTHING
-        traits = _traits_of(device)
-        candidates = self._candidates_of.get(traits)
+        candidates = self._candidates_of.get(traits := _traits_of(device))
         if candidates is None:
             candidates = self._candidates.possible(traits)
             if len(self._candidates_of) >= _TRAITS_LIMIT:

@@ -37,6 +37,7 @@ from genericdp.core.rules.resource import (
     PreStart,
     Resource,
     clash_in,
+    covering_in,
     polled_attributes,
 )
 from genericdp.core.rules.settings import LONGEST_BOOT_WAIT_S, AnswerBy
@@ -231,6 +232,7 @@ def resource(at: At, domain: str) -> Resource | None:
         tables = (*tables, {})
     nodes = tuple(NodeTable(**{**_for_table(defaults, table), **table}) for table in tables)
     _check_paths(at, nodes)
+    _check_mounts(at, nodes, written.get("mounts", ()))
     _check_identity(at, written)
     location = at.source.location((*at.path, "name"))
     made = Resource(**{**written, "name": name, "nodes": nodes, "location": location})
@@ -280,6 +282,14 @@ def _check_paths(at: At, nodes: Sequence[NodeTable]) -> None:
         f"{node.text} cannot be a device node, because {other.text} is below it",
         "write another 'container_path' for this node",
     )
+
+
+def _check_mounts(at: At, nodes: Sequence[NodeTable], mounts: Sequence[Mount]) -> None:
+    """A mount at the fixed path of a node, or below it: a mistake."""
+    if found := covering_in(nodes, mounts):
+        index, why = found
+        path = at.child("mounts").child(index).child("container_path")
+        raise Mistake(path, why, "write another 'container_path' for the mount or for the node")
 
 
 def _container_path_of(at: At, table: int) -> At:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from genericdp.core.limits import NAME_LIMIT, PATH_LIMIT
+from genericdp.core.limits import ENV_LIMIT, NAME_LIMIT, PATH_LIMIT, size_of_env
 from genericdp.core.reading.kind import Kind, Schema, definition
 from genericdp.core.reading.scalars import in_capitals, text
 from genericdp.core.reading.source import At, Mistake
@@ -153,7 +153,12 @@ def _variable(at: At) -> tuple[Template, Template]:
     if _ENV_NAME.fullmatch(literal) is None:
         hint = "letters, digits, '_', '-' and '.', a letter or '_' first"
         raise Mistake(at, f"'{at.key}' is not a valid environment variable name", hint, on_key=True)
-    return name, template(at)
+    value = template(at)
+    literals = [part for each in (name, value) for part in each.parts if isinstance(part, str)]
+    if (size := size_of_env("", "".join(literals))) > ENV_LIMIT:
+        message = f"'{at.key}' has at least {size} bytes with its name; an env has at most {ENV_LIMIT}"
+        raise Mistake(at, message, "write a shorter text")
+    return name, value
 
 
 ENV = _table_of(_variable, rf"[A-Za-z_]([A-Za-z0-9_.-]|\{{{_FIELD}(\|[^{{}}\x00]*)?\}})*")

@@ -9,6 +9,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
+from genericdp.core.container_paths import node_above, why_covered
 from genericdp.core.rules.grouping import NODE, Grouping, Nearest
 from genericdp.core.rules.match import Match, attributes_wanted
 from genericdp.core.rules.pattern import Pattern
@@ -228,13 +229,30 @@ def clash_in(tables: Sequence[NodeTable]) -> tuple[FixedPath, FixedPath] | None:
     )
 
 
+def covering_in(tables: Sequence[NodeTable], mounts: Sequence[Mount]) -> tuple[int, str] | None:
+    """The index of the first mount that keeps a node out of every container, and how.
+
+    The paths of the nodes do not clash (`clash_in`).
+    """
+    paths = [path for table in tables for path in table.container_paths if not path.fields]
+    nodes = sorted(map(_fixed_part, paths))
+    for index, mount in enumerate(mounts):
+        path = mount.container_path
+        if node := node_above(_fixed_part(path), nodes):
+            return index, why_covered(path.text if path.fields else path.beginning, node)
+    return None
+
+
 def _fixed_paths(index: int, table: NodeTable) -> Iterator[FixedPath]:
     for path in table.container_paths:
-        whole = f"{path.beginning}/" if not path.fields else _directory_of(path.beginning)
-        yield FixedPath(whole, not path.fields, index, f"'{path.text}'")
+        yield FixedPath(_fixed_part(path), not path.fields, index, f"'{path.text}'")
     for devlink in table.devlinks:
         for beginning in devlink.beginnings or ():
             yield FixedPath(_directory_of(beginning), False, index, devlink.text)
+
+
+def _fixed_part(path: Template) -> str:
+    return f"{path.beginning}/" if not path.fields else _directory_of(path.beginning)
 
 
 def _directory_of(beginning: str) -> str:

@@ -12,14 +12,17 @@ from genericdp.core.rules.resource import (
     EVERYTHING,
     KERNEL_NAME,
     Mount,
+    NodeTable,
     Prefer,
     PreStart,
     Resource,
     attributes_of,
+    covering_in,
 )
 from genericdp.core.rules.settings import LogFormat, Settings
 from genericdp.core.rules.template import parse as template
 from tests.scenes.builders import a_device, a_fuse, a_modem, a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.work import IN_PROPORTION, growth
 
 FULL = """
 [[resource]]
@@ -174,6 +177,39 @@ def test_a_component_of_a_path_may_be_as_long_as_the_name_of_a_file() -> None:
         f'[[resource]]\nname = "x"\nmatch = {{ TAG = "x" }}\ncontainer_path = "{path}"\n'
     )
     assert resource.nodes[0].container_paths == (template(path),)
+
+
+def test_an_env_that_is_too_long_for_linux_is_a_mistake() -> None:
+    fixed = "x" * (131_071 - len("A=x"))
+    text = '[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/x" }\nenv = { "A{id|}" = "%s{id}" }\n'
+    resources, problems = parse_rules("x.toml", text % f"{fixed}é", "example.com")
+    assert resources == ()
+    assert [(str(each.location), each.message, each.hint) for each in problems] == [
+        (
+            "x.toml:4:20",
+            "'A{id|}' has at least 131072 bytes with its name; an env has at most 131071",
+            "write a shorter text",
+        )
+    ]
+    assert resources_of(text % f"{fixed}x")
+
+
+@pytest.mark.parametrize(
+    ("node", "mount"),
+    [("/dev/x", "/dev/xy"), ("/dev/x", "/dev/x{id}"), ("/dev/x/y", "/dev/x"), ("/dev/{id}", "/dev/x")],
+)
+def test_a_mount_may_be_where_it_keeps_no_node_out(node: str, mount: str) -> None:
+    text = f'[[resource]]\nname = "x"\nmatch = {{ DEVNAME = "/dev/x" }}\ncontainer_path = "{node}"\n'
+    assert resources_of(f'{text}mounts = [{{ host_path = "/srv", container_path = "{mount}" }}]\n')
+
+
+def test_to_look_for_nodes_that_mounts_keep_out_grows_in_proportion_to_both() -> None:
+    def work(count: int) -> None:
+        table = NodeTable(container_paths=tuple(template(f"/dev/x{number}") for number in range(count)))
+        mounts = [Mount(template("/srv"), template(f"/srv/x{number}")) for number in range(count)]
+        assert covering_in([table], mounts) is None
+
+    assert growth(work, 500) < IN_PROPORTION
 
 
 def test_what_is_not_written_has_its_default() -> None:

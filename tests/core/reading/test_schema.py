@@ -55,6 +55,8 @@ ONLY_CHECK_SEES = {
     "health-poll-too-long",
     "hex-id-too-long",
     "identity-of-all",
+    "mount-at-a-device-node",
+    "mount-below-a-device-node",
     "mount-of-a-device",
     "pci-address-without-a-domain",
     "pci-class-without-its-interface",

@@ -1122,7 +1122,8 @@ class NodeMachine(RuleBasedStateMachine):
                     self.last_ports[plain] = port
             elif table.identity == "serial" and self._are_known_twins(unit) and table.name not in self.ties:
                 was = self.last_ports[plain]
-                assert was not in {self.truth.plugged[twin].port for twin in self.truth.twins_of(unit)}
+                twins = self.truth.twins_of(unit) & self.truth.taken_by(table)
+                assert was not in {self.truth.plugged[twin].port for twin in twins}
                 self.ties[table.name] = was
 
     def _key(self, table: Table, unit: str) -> tuple[object, ...]:

@@ -23,11 +23,14 @@ from genericdp.core.inventory.claims import Claims, Examined, Turnover
 from genericdp.core.inventory.group import Group, find_property
 from genericdp.core.inventory.identity import Identity, basis_of, names_of
 from genericdp.core.inventory.past import NO_TWINS, Twin, Twins, twin_of
-from genericdp.core.inventory.place import USB_NODE, Place, model_of
+from genericdp.core.inventory.place import Place, model_of
 from genericdp.core.rules.resource import Resource
 
 #: The names of the properties that identify a unit.
 Names = tuple[str, ...]
+
+#: Stands for the place of what is behind a hub. Its own node may outlive that while a dock is unplugged.
+_HUB = "hub"
 
 #: Properties that udev makes of the serial number: two units of one model and serial number have the same.
 _OF_SERIAL = frozenset({"ID_SERIAL", "ID_SERIAL_SHORT", "ID_USB_SERIAL", "ID_USB_SERIAL_SHORT"})
@@ -44,7 +47,7 @@ class SideBySide:
         self._of_rules = frozenset([names for names in identities if isinstance(names, tuple)])
         self._names = self._of_rules
         self.twins = NO_TWINS
-        self._at: dict[Twin, dict[str, str]] = {}
+        self._at: dict[Twin, set[tuple[str, str]]] = {}
 
     def see(self, turnover: Turnover, claims: Claims, bases: Iterable[str]) -> None:
         """Take into account what has left and what has come.
@@ -57,18 +60,18 @@ class SideBySide:
             turnover = Turnover((), [*claims.examined.values()])
         changed: set[Twin] = set()
         for each in turnover.left:
-            for twin, _ in self._twins_at(each):
+            for twin, port in self._twins_at(each):
                 changed.add(twin)
-                self._at.get(twin, {}).pop(each.device.sys_path, None)
+                self._at.get(twin, set()).discard((each.device.sys_path, port))
         for each in turnover.came:
             if each.device.initialized and usb_above(each.device.sys_path) not in claims.sockets.new:
                 for twin, port in self._twins_at(each):
                     changed.add(twin)
-                    self._at.setdefault(twin, {})[each.device.sys_path] = port
+                    self._at.setdefault(twin, set()).add((each.device.sys_path, port))
         for twin in changed:
             if not self._at.get(twin):
                 self._at.pop(twin, None)
-        now = {twin for twin in changed if len({*self._at.get(twin, {}).values()}) > 1}
+        now = {twin for twin in changed if len({port for _, port in self._at.get(twin, ())}) > 1}
         if now != self.twins & changed:
             self.twins = self.twins - changed | now
 
@@ -113,8 +116,8 @@ def _twins_of_unit(usb: UdevDevice, by: Collection[Names]) -> Iterator[Twin]:
     """What a USB device would have in common with twins. `by`: the properties that may identify it."""
     serial = usb.attributes.get("serial", "").strip()
     if serial and not why_filler(serial):
-        yield Twin("serial", serial, model_of(usb), USB_NODE)
+        yield Twin("serial", serial, model_of(usb), _HUB)
     for names in by:
         values = [usb.property(name) for name in names]
         if all(values):
-            yield Twin(basis_of(*names), ascii(values), model_of(usb), USB_NODE)
+            yield Twin(basis_of(*names), ascii(values), model_of(usb), _HUB)

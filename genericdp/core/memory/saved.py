@@ -15,9 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device, Health, ids_of
-from genericdp.core.inventory.past import Seen, Siblings, Twin, Twins
+from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.inventory.place import Spot, is_of_node
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory import fields
@@ -130,7 +129,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             if memory.apart
             else {}
         ),
-        "twins": [list(twin) for twin in sorted(memory.twins)],
+        **({"twins": [list(twin) for twin in sorted(memory.twins)]} if memory.twins else {}),
     }
 
 
@@ -185,23 +184,8 @@ def _parse(document: Any, boot: str) -> Memory:
         "answered" not in document,
         is_untold,
         fields.apart(document.get("apart", {})),
-        twins=_parse_twins(document["twins"]) if "twins" in document else _twins_among(devices.values()),
+        twins=frozenset(map(fields.twin, fields.items(document.get("twins", [])))),
     )
-
-
-def _parse_twins(value: Any) -> Twins:
-    return frozenset(map(fields.twin, fields.items(value)))
-
-
-def _twins_among(devices: Iterable[Remembered]) -> Twins:
-    """Those that an earlier release, which did not save them, must have seen at two ports."""
-    ports: dict[Twin, set[str]] = {}
-    for known in devices:
-        for spot, model in known.device.spots_with_models:
-            if spot.serial and not why_filler(spot.serial):
-                twin = Twin("serial", spot.serial, model, spot.within)
-                ports.setdefault(twin, set()).add(spot.port)
-    return frozenset(twin for twin, at in ports.items() if len(at) > 1)
 
 
 def _parse_shares(document: Any) -> Shares:

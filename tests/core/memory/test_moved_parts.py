@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from genericdp.core.allocate import RefusedError
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import a_modem, a_usb_serial
@@ -109,3 +110,21 @@ def test_a_unit_of_another_colour_does_not_wait(keys: str) -> None:
     node.allocate(held)
     node.look(rule("y", keys))
     assert [*node.look(rule("y", keys), a_red_one(1, "3", None, "blue")).values()] == ["Healthy"]
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+def test_what_edited_rules_have_joined_waits_at_each_port_for_both_pods(*, is_away: bool) -> None:
+    shared = MODEM + "replicas = 2\n"
+    for joined, other in ((MODEM, "x_EC25-17"), (shared, "x_EC25-17.1")):
+        apart = QMI + joined
+        node = Node()
+        told = node.look(apart, *a_modem_at("4"))
+        node.allocate(next(id_ for id_ in told if id_.startswith("y")))
+        node.allocate(next(id_ for id_ in told if id_.startswith("x")))
+        if not is_away:
+            node.look(joined, *a_modem_at("4"))
+        node.look(joined)
+        told = node.look(joined, *a_modem_at("5", 4))
+        assert told[other] != "Healthy"
+        with pytest.raises(RefusedError):
+            node.allocate(other)

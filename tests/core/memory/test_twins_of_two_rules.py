@@ -399,32 +399,58 @@ def test_a_twin_that_comes_while_no_rule_takes_the_unit_of_a_pod_is_known(
     assert its_link(node, held) == AGAIN.device_node
 
 
-@pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
-def test_docks_with_one_serial_number_are_twins(keys: tuple[str, ...]) -> None:
-    def in_dock(port: str, number: int, part: str | None) -> UdevDevice:
-        dock = a_usb_device(port, product="d0cc", serial="D1", devnum=20 + number)
-        dock = replace(dock, properties={**dock.properties, "ID_SERIAL_SHORT": "D1"})
-        unit = replace(a_usb_device(f"{port}.1", serial=part, devnum=10 + number), parent=dock)
-        return a_usb_node(
-            unit,
-            "tty",
-            f"ttyUSB{number}",
-            number=f"c 188:{number}",
-            properties={"ID_PATH": f"pci-0000:00:14.0-usb-0:{port}:1.0"},
-        )
+def a_dock(port: str, number: int, above: UdevDevice | None = None) -> UdevDevice:
+    """The hub of a dock, whatever is behind it."""
+    dock = a_usb_device(port, product="d0cc", serial="D1", devnum=20 + number)
+    return replace(dock, parent=above or dock.parent, properties={**dock.properties, "ID_SERIAL_SHORT": "D1"})
 
-    for part in ("S", None):
-        docks = rule("b", 'group_by = { ID_MODEL_ID = "d0cc" }', *keys)
-        apart = rule("a", 'group_by = { ID_MODEL_ID = "d0cc" }', *keys, match=AT_PORT.format(1)) + docks
-        node, first, second = Node(), in_dock("1", 1, part), in_dock("2", 2, part)
-        (held,) = (id_ for id_ in node.look(apart, first, second) if id_.startswith("b"))
-        node.allocate(held)
-        node.look(apart, first)
-        told = node.look(docks, first)
-        assert told.pop(held).startswith("it is unplugged")
-        assert [*told.values()] == ["Healthy"]
-        assert node.look(docks, first, second)[held] == "Healthy"
-        assert second.device_node in {path for link, path in node.links().items() if link.startswith(held)}
+
+def in_dock(dock: UdevDevice, port: str, number: int, part: str | None = None) -> UdevDevice:
+    unit = replace(a_usb_device(f"{port}.1", serial=part, devnum=10 + number), parent=dock)
+    return a_usb_node(
+        unit,
+        "tty",
+        f"ttyUSB{number}",
+        number=f"c 188:{number}",
+        properties={"ID_PATH": f"pci-0000:00:14.0-usb-0:{port}:1.0"},
+    )
+
+
+DOCKS = 'group_by = { ID_MODEL_ID = "d0cc" }'
+
+
+@pytest.mark.parametrize("part", ["S", None])
+@pytest.mark.parametrize("is_inner", [False, True])
+@pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
+def test_docks_with_one_serial_number_are_twins(
+    keys: tuple[str, ...], part: str | None, *, is_inner: bool
+) -> None:
+    """Also if one is plugged into the other one."""
+    docks = rule("b", DOCKS, *keys)
+    apart = rule("a", DOCKS, *keys, match=AT_PORT.format(1)) + docks
+    outer = a_dock("1", 1)
+    port = "1.4" if is_inner else "2"
+    first = in_dock(outer, "1", 1, part)
+    second = in_dock(a_dock(port, 2, outer if is_inner else None), port, 2, part)
+    node = Node()
+    (held,) = (id_ for id_ in node.look(apart, first, second) if id_.startswith("b"))
+    node.allocate(held)
+    node.look(apart, first)
+    told = node.look(docks, first)
+    assert told.pop(held).startswith("it is unplugged")
+    assert [*told.values()] == ["Healthy"]
+    assert node.look(docks, first, second)[held] == "Healthy"
+    assert second.device_node in {path for link, path in node.links().items() if link.startswith(held)}
+
+
+def test_a_dock_that_moves_has_no_twin_while_its_old_hub_is_there_without_its_parts() -> None:
+    node, docks = Node(), rule("b", DOCKS)
+    old = a_dock("2", 1)
+    node.look(docks, old, in_dock(old, "2", 1))
+    node.allocate("b_D1")
+    moved = in_dock(a_dock("3", 2), "3", 2)
+    node.look(docks, old, moved)
+    assert node.look(docks, moved) == {"b_D1": "Healthy"}
 
 
 @pytest.mark.parametrize("keys", [(), ('identity = ["ID_SERIAL_SHORT"]',)], ids=["serial", "property"])
@@ -435,28 +461,12 @@ def test_what_is_known_of_twins_outlasts_a_restart(keys: tuple[str, ...]) -> Non
     assert load(dump(node.memory, "before"), "after").twins == node.memory.twins
 
 
-@pytest.mark.parametrize("boot", ["before", "after"])
-def test_an_earlier_release_that_saw_twins_did_not_save_that_they_are(boot: str) -> None:
-    """What it remembers of devices at two ports shows it."""
-    node = Node()
-    node.look(TWO_RULES, FIRST, SECOND)
-    node.allocate("b_A5")
-    node.look(TWO_RULES, FIRST)
-    document = json.loads(dump(node.memory, "before"))
-    del document["twins"]
-    node.memory = load(json.dumps({**document, "ties": {}}).encode(), boot)
-    told = node.look(rule("b", match=ANY), FIRST)
-    assert told.pop("b_A5").startswith("it is unplugged")
-    assert [*told.values()] == ["Healthy"]
-    assert its_link(node, "b_A5") is None
-
-
-def test_twins_are_saved_in_one_order_also_if_there_are_none() -> None:
-    """An earlier release, which knew of none, did not save them."""
+def test_twins_are_saved_in_one_order_and_only_if_there_are_any() -> None:
+    """An earlier release knew of none, so its file stays the same."""
     twins = frozenset(Twin("serial", str(n), "0403:6001", "if00") for n in range(20))
     saved = json.loads(dump(replace(Memory(), twins=twins), "boot"))
     assert saved["twins"] == sorted(map(list, twins))
-    assert json.loads(dump(Memory(), "boot"))["twins"] == []
+    assert "twins" not in json.loads(dump(Memory(), "boot"))
 
 
 def test_new_twins_are_saved_at_once() -> None:

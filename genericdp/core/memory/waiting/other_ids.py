@@ -121,7 +121,8 @@ class _Others:
                 continue
             is_held = device.id in self.held
             there = {id_ for spot in _spots_of(device, is_held=is_held) for id_ in self._whereabouts.at(spot)}
-            elsewhere = () if is_held else self._plugged_in_elsewhere(offer, device)
+            # Edited rules may have joined what several pods hold.
+            elsewhere = filter(device.id.__ne__, self._plugged_in_elsewhere(offer, device))
             # The reason names a pod that got the device at this very spot, if there is one.
             others = {
                 id_: holding
@@ -145,7 +146,8 @@ class _Others:
                 by_values = (
                     known.resource == offer.resource.name
                     and was.basis == device.basis != "serial"
-                    and (was.told != device.told or not device.told)
+                    and "" not in (was.told, device.told)
+                    and was.told != device.told
                 )
                 if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known)):
                     self.moved.setdefault(id_, []).append(spot)

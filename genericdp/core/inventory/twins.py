@@ -84,7 +84,7 @@ class SideBySide:
         yield from ((twin, place.port.exact) for twin in found if twin is not None)
         hub = place.unit.parent and place.unit.parent.usb_device if place.usb else None
         while hub is not None:
-            for twin in _twins_of_unit(hub, self._names):
+            for twin in _twins_of_hub(hub, self._names, device):
                 yield twin, port_on_a_bus(hub).exact
             hub = hub.parent and hub.parent.usb_device
 
@@ -98,7 +98,8 @@ def twins_of(group: Group, identity: Identity) -> Twins:
     if not here and group.subject is not None:
         subject, place = group.subject
         by = frozenset() if isinstance(names, str) else frozenset((names,))
-        return frozenset(_twins_of_unit(subject, by)) if place.usb is subject else NO_TWINS
+        nodes = (member.device for member in group.members)
+        return frozenset(_twins_of_hub(subject, by, *nodes)) if place.usb is subject else NO_TWINS
     found: list[Twin | None] = []
     if isinstance(names, tuple):
         found += [_told_by(names, member.device, member.place) for member in here]
@@ -112,12 +113,15 @@ def _told_by(names: Names, device: UdevDevice, place: Place) -> Twin | None:
     return Twin(basis_of(*names), ascii(values), place.model, place.spot.within) if all(values) else None
 
 
-def _twins_of_unit(usb: UdevDevice, by: Collection[Names]) -> Iterator[Twin]:
-    """What a USB device would have in common with twins. `by`: the properties that may identify it."""
-    serial = usb.attributes.get("serial", "").strip()
+def _twins_of_hub(hub: UdevDevice, by: Collection[Names], *nodes: UdevDevice) -> Iterator[Twin]:
+    """What a hub would have in common with twins.
+
+    by     the properties that may identify it, if it or one of these nodes behind it has them
+    """
+    serial = hub.attributes.get("serial", "").strip()
     if serial and not why_filler(serial):
-        yield Twin("serial", serial, model_of(usb), _HUB)
+        yield Twin("serial", serial, model_of(hub), _HUB)
     for names in by:
-        values = [usb.property(name) for name in names]
+        values = [find_property(name, hub, *nodes, within_unit=True) for name in names]
         if all(values):
-            yield Twin(basis_of(*names), ascii(values), model_of(usb), _HUB)
+            yield Twin(basis_of(*names), ascii(values), model_of(hub), _HUB)

@@ -115,27 +115,25 @@ def with_lost(
 
 def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:
     """Where the bare nodes of remembered devices are or were."""
-    return frozenset(
-        spot.port
-        for known in devices.values()
-        for spot in (*known.device.spots, *known.earlier)
-        if is_of_path(spot)
-    )
+    spots = (spot for known in devices.values() for spot in (*known.device.spots, *known.earlier))
+    return frozenset(spot.port for spot in spots if is_of_path(spot))
 
 
-def moved_to(spot: Spot, was: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
-    """Where the node at a spot is now: at another port if its unit is there, or else at this spot.
+def moved_to(spot: Spot, was: Device, now: Device) -> Spot | None:
+    """Where the node at a spot of a device is now: at another port if its unit is, or else at this spot.
 
-    None if it is elsewhere and one of `now`.
-
-    was, now  the spots of its device
+    None if it is elsewhere and one of those that the device has now.
     """
-    if any(each.port == spot.port for each in now):
+    if any(each.port == spot.port for each in now.spots):
         return spot
-    new = [each for each in now if each not in was]
-    if any(each[1:] == spot[1:] for each in new):
+    new = [each for each in now.spots if each not in was.spots]
+    # Any adapter without a serial number has the same place in its unit.
+    if (spot.serial or is_of_path(spot)) and any(each[1:] == spot[1:] for each in new):
         return None
     port = next((each.port for each in new if spot.serial and each.serial == spot.serial), "")
+    if not port and was.port and f"{spot.port}.".startswith(f"{was.port}."):
+        # It is behind the hub that is the device, or it is a part of a unit without a serial number.
+        port = now.port + spot.port.removeprefix(was.port)
     return spot._replace(port=port) if port else spot
 
 

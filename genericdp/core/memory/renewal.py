@@ -227,7 +227,7 @@ class Renewal:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
         if self.plugged.is_taken(spot) and not self._has_left(device.id, spot):
             return spot
-        return None if spot.of_all in before else moved_to(spot, known.device.spots, device.spots)
+        return None if spot.of_all in before else moved_to(spot, known.device, device)
 
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]

@@ -232,9 +232,10 @@ def clash_in(tables: Sequence[NodeTable]) -> tuple[FixedPath, FixedPath] | None:
 def covering_in(tables: Sequence[NodeTable], mounts: Sequence[Mount]) -> tuple[int, str] | None:
     """The index of the first mount that keeps a node out of every container, and how.
 
-    The paths of the nodes do not clash (`clash_in`).
+    An optional node may be absent. The paths of the nodes do not clash (`clash_in`).
     """
-    paths = [path for table in tables for path in table.container_paths if not path.fields]
+    required = [table for table in tables if not table.optional]
+    paths = [path for table in required for path in table.container_paths if not path.fields]
     nodes = sorted(map(_fixed_part, paths))
     for index, mount in enumerate(mounts):
         path = mount.container_path

@@ -7,7 +7,7 @@ import pytest
 from genericdp.core.allocate import RefusedError
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.saved import dump, load
-from tests.scenes.builders import a_modem, a_usb_serial
+from tests.scenes.builders import a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
 GROUPED = 'group_by = "usb_device"'
@@ -128,3 +128,63 @@ def test_what_edited_rules_have_joined_waits_at_each_port_for_both_pods(*, is_aw
         assert told[other] != "Healthy"
         with pytest.raises(RefusedError):
             node.allocate(other)
+        # Nor does a container that starts again get what the other one has.
+        (device,) = node.inventory.offers["example.com/x"].devices
+        assert not device.healthy
+        assert set(node.inventory.links().values()) == {None}
+
+
+def test_a_part_without_a_serial_number_is_not_taken_for_another_one_that_has_moved() -> None:
+    """It is back at its own port, where it waits for the pod."""
+
+    def an_adapter(number: int, port: str, inode: int) -> UdevDevice:
+        device = a_usb_serial(number, port=port, serial=None, devnum=9 + inode)
+        return replace(device, incarnation=10 + inode)
+
+    kit = rule("x", 'group_by = "all"', match='{ SUBSYSTEM = "tty" }')
+    apart = rule("y", match='{ SUBSYSTEM = "tty", usb = { port = "3" } }') + kit
+    node = Node()
+    node.look(kit, an_adapter(0, "2", 0), an_adapter(1, "3", 1))
+    node.allocate("x")
+    node.look(apart, an_adapter(0, "2", 0), an_adapter(1, "3", 1))
+    node.look(apart)
+    node.look(apart, an_adapter(0, "4", 2))
+    told = node.look(apart, an_adapter(0, "4", 2), an_adapter(1, "3", 3))
+    assert [why for id_, why in told.items() if id_.startswith("y")] == [
+        "a pod may still hold it as x of example.com/x"
+    ]
+
+
+@pytest.mark.parametrize("loses_power", ["", "before", "after"])
+@pytest.mark.parametrize("is_away", [False, True])
+def test_a_part_without_a_serial_number_waits_where_its_dock_has_moved_to(
+    loses_power: str, *, is_away: bool
+) -> None:
+    def a_dock_at(port: str, since: int) -> tuple[UdevDevice, ...]:
+        dock = a_usb_device(port, product="d0cc", serial="D1", devnum=20 + since)
+        units = (
+            replace(a_usb_device(f"{port}.{n}", serial=None, devnum=30 + 2 * since + n), parent=dock)
+            for n in (1, 2)
+        )
+        return tuple(
+            replace(
+                a_usb_node(unit, "tty", f"ttyUSB{n}", number=f"c 188:{n}"), incarnation=100 + 2 * since + n
+            )
+            for n, unit in enumerate(units)
+        )
+
+    docks = rule("x", 'group_by = { ID_MODEL_ID = "d0cc" }', match='{ SUBSYSTEM = "tty" }')
+    apart = rule("y", match='{ SUBSYSTEM = "tty", usb = { port = "*.2" } }') + docks
+    node = Node()
+    assert node.look(docks, *a_dock_at("2", 0)) == {"x_D1": "Healthy"}
+    node.allocate("x_D1")
+    if not is_away:
+        node.look(apart, *a_dock_at("2", 0))
+    for since, port in enumerate("34", start=1):
+        node.look(apart)
+        if loses_power:
+            node.memory = load(dump(node.memory, "before"), loses_power)
+        told = node.look(apart, *a_dock_at(port, since))
+        assert [why for id_, why in told.items() if id_.startswith("y")][-1] == (
+            "a pod may still hold it as x_D1 of example.com/x"
+        )

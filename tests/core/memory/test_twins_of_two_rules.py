@@ -443,6 +443,20 @@ def test_docks_with_one_serial_number_are_twins(
     assert second.device_node in {path for link, path in node.links().items() if link.startswith(held)}
 
 
+def test_docks_that_only_a_property_of_their_parts_identifies_are_twins() -> None:
+    def a_red_dock(port: str, number: int) -> UdevDevice:
+        node = in_dock(a_usb_device(port, product="d0cc", serial=None, devnum=20 + number), port, number)
+        return replace(node, properties={**node.properties, "ID_COLOR": "red"})
+
+    docks = rule("b", DOCKS, 'identity = ["ID_COLOR"]')
+    apart = rule("a", DOCKS, 'identity = ["ID_COLOR"]', match=AT_PORT.format(1)) + docks
+    node, first, second = Node(), a_red_dock("1", 1), a_red_dock("2", 2)
+    (held,) = (id_ for id_ in node.look(apart, first, second) if id_.startswith("b"))
+    node.allocate(held)
+    node.look(apart, first)
+    assert node.look(docks, first)[held].startswith("it is unplugged")
+
+
 def test_a_dock_that_moves_has_no_twin_while_its_old_hub_is_there_without_its_parts() -> None:
     node, docks = Node(), rule("b", DOCKS)
     old = a_dock("2", 1)

@@ -203,6 +203,18 @@ def test_a_mount_may_be_where_it_keeps_no_node_out(node: str, mount: str) -> Non
     assert resources_of(f'{text}mounts = [{{ host_path = "/srv", container_path = "{mount}" }}]\n')
 
 
+def test_a_mount_may_be_where_a_node_is_optional() -> None:
+    """While that is absent, nothing is kept out."""
+    text = (
+        '[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/x" }\n'
+        'mounts = [{ host_path = "/srv", container_path = "/dev/cfg" }]\n'
+        '[[resource.node]]\nmatch = { DEVNAME = "/dev/x" }\n'
+        '[[resource.node]]\nmatch = { DEVNAME = "/dev/y" }\ncontainer_path = "/dev/cfg"\n%s'
+    )
+    assert resources_of(text % "optional = true\n")
+    assert parse_rules("x.toml", text % "", "example.com")[0] == ()
+
+
 def test_to_look_for_nodes_that_mounts_keep_out_grows_in_proportion_to_both() -> None:
     def work(count: int) -> None:
         table = NodeTable(container_paths=tuple(template(f"/dev/x{number}") for number in range(count)))

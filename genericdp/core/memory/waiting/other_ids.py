@@ -48,7 +48,10 @@ def with_waiting(
         return offers, {}
     held_devices = frozenset(holding.device for holding in held.values())
     others = _Others(elsewhere, devices, held_devices, ties, renewal)
-    after = {name: _with(offer, dict(others.waiting(offer)), others.held) for name, offer in offers.items()}
+    waiting = {name: dict(others.waiting(offer)) for name, offer in offers.items()}
+    # A container that starts again would get what another one has.
+    held_devices = held_devices - others.joined
+    after = {name: _with(offer, waiting[name], held_devices) for name, offer in offers.items()}
     return after, others.moved
 
 
@@ -96,6 +99,7 @@ class _Others:
 
     held   all devices that pods hold
     moved  where units of theirs are that have another id at another port, as far as `waiting` has looked
+    joined devices that pods hold, and to which edited rules have joined what others hold; likewise
     """
 
     def __init__(
@@ -112,6 +116,7 @@ class _Others:
         self._whereabouts = Whereabouts({id_: devices[id_] for id_ in self._holders if id_ in devices})
         self._devices, self.held, self._ties, self._renewal = devices, held, ties, renewal
         self.moved: dict[str, list[Spot]] = {}
+        self.joined: set[str] = set()
 
     def waiting(self, offer: Offer) -> Iterator[tuple[str, str]]:
         """The ids of an offer that have to wait, each with the reason."""
@@ -121,8 +126,7 @@ class _Others:
                 continue
             is_held = device.id in self.held
             there = {id_ for spot in _spots_of(device, is_held=is_held) for id_ in self._whereabouts.at(spot)}
-            # Edited rules may have joined what several pods hold.
-            elsewhere = filter(device.id.__ne__, self._plugged_in_elsewhere(offer, device))
+            elsewhere = {*self._plugged_in_elsewhere(offer, device)} - {device.id}
             # The reason names a pod that got the device at this very spot, if there is one.
             others = {
                 id_: holding
@@ -130,6 +134,8 @@ class _Others:
                 for id_, holding in sorted(self._holders[holder].items())
                 if not (shared and holding.shared)
             }
+            if is_held and others and elsewhere:
+                self.joined.add(device.id)
             for id_ in ids_of(device.id, offer.resource.replicas) if others else ():
                 if other := next((name for name in others if name != id_), None):
                     yield id_, _reason(offer, other, others[other])

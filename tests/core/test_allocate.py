@@ -549,7 +549,7 @@ def test_a_path_that_a_device_makes_too_long_is_refused(
 def test_a_mount_that_keeps_a_device_node_out_of_the_container_is_refused(
     device: str, mount: str, what: str
 ) -> None:
-    """A runtime mounts first, and takes what is there for the device node (runc, `createDevices`)."""
+    """A runtime mounts first. If the path of a device node exists by then, it creates no node (runc)."""
     keys = f'container_path = "{device}"\nmounts = [{{ host_path = "/srv", container_path = "{mount}" }}]'
     assert refusal_of(FTDI + keys, named("x")) == (
         f"example.com/ftdi: {what}; choose another 'container_path' for one of the two in the rule",

@@ -1,4 +1,4 @@
-"""What a daemon notes for its next start is there, whoever removes it or mounts something over its directory.
+"""The daemon restores the notes for its next start when they are removed or mounted over.
 
 The mounts are real.
 """

@@ -8,9 +8,9 @@ The rules of this file:
 * It does not matter whether rules take them: a pod may still have what an edit took from it, and the next
   edit may give the other one to the same resource.
 * The properties count that rules name as `identity`, and those that the ids of remembered devices stand for.
-* A unit that came beside another one in its socket may be the same unit, so it is no twin. Nor is one with
-  which udev has not finished: it may be the one that has left.
-* Hubs are twins, too, as soon as something is behind each of them: a dock may be one device.
+* A unit that appears in a USB socket beside another one does not count: both may be one unit at two speeds. A
+  unit that udev is still processing does not count either: it may be the one that has just left.
+* Hubs count, too, once something is plugged into each of them: a rule may make one device of a dock.
 * An event costs what it touches.
 """
 
@@ -29,7 +29,8 @@ from genericdp.core.rules.resource import Resource
 #: The names of the properties that identify a unit.
 Names = tuple[str, ...]
 
-#: Stands for the place of what is behind a hub. Its own node may outlive that while a dock is unplugged.
+#: The place of a hub as a whole. Its own node does not count: while a dock is unplugged, it may be there
+#: longer than what is behind it.
 _HUB = "hub"
 
 #: Properties that udev makes of the serial number: two units of one model and serial number have the same.

@@ -187,10 +187,8 @@ class _Texts:
             values = self._column(name)
             return list(map(for_cdi, values)) if name in ("devname", "link") else values
 
-        names: Iterable[str] = dict.fromkeys(template.expand(len(self._nodes), column, for_cdi))
-        if "," in template.text:
-            names = (name for text in names for name in text.split(","))
-        return dict.fromkeys(map(cdi_name, names))
+        texts = dict.fromkeys(template.expand(len(self._nodes), column, for_cdi))
+        return dict.fromkeys(cdi_name(name) for text in texts for name in text.split(","))
 
     def _column(self, name: str) -> list[str]:
         if name not in self._columns:

@@ -40,15 +40,8 @@ class ContainerPaths(Generic[Access]):
     def place(self, path: str, host_path: str, access: Access) -> str:
         """Enter a path of the host under a container path, or under the next free one. Returns that path."""
         if not self._nested:
-            wanted = path[: path.rindex("/")]
-            if self._directories.get(wanted) != wanted:
-                path = self._directory_for(wanted) + path[len(wanted) :]
-        there = self._taken.get(path)
-        if there is None and path not in self._directories:
-            self._access[path] = access
-            self._taken[path] = host_path
-            return path
-        if there == host_path:
+            path = self._in_directory(path)
+        if self._enter(path, host_path, access) == host_path:
             return path
         if path not in self._beside:
             self._beside[path] = _Beside()
@@ -69,15 +62,16 @@ class ContainerPaths(Generic[Access]):
             there = self._taken[path] = host_path
         return there
 
-    def _directory_for(self, wanted: str) -> str:
-        """The directory itself, or with numbers in it where it would also be a device node."""
+    def _in_directory(self, path: str) -> str:
+        """The path, in a numbered directory if its own would also be a device node."""
+        wanted = path[: path.rindex("/")]
         directory = self._directories.get(wanted)
         if directory is None:
             directory = ""
             for name in wanted.split("/")[1:]:
                 directory = self._directory(f"{directory}/{name}")
             self._directories[wanted] = directory
-        return directory
+        return path if directory == wanted else directory + path[len(wanted) :]
 
     def _directory(self, wanted: str) -> str:
         """The directory itself, or the first numbered one beside it that is not a device node."""

@@ -18,7 +18,8 @@ from types import MappingProxyType
 
 from genericdp.core.bare_node import Sighting, device_of, judge
 from genericdp.core.device import DeviceNumber, UdevDevice
-from genericdp.core.memory.remembered import Remembered, bare_paths
+from genericdp.core.memory.memory import bare_paths
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_of
 from genericdp.errors import UnreadError
 from genericdp.udev import sysfs

@@ -67,7 +67,7 @@ class Composer:
             numa=_numa_node(member.device for member, _ in places),
             unit=unit,
             basis=identity.basis,
-            told=_told(identity),
+            key_hash=_key_hash(identity),
             port=identity.port.exact,
             hub=identity.port.hub,
             usb=_bus_and_device(member.place.usb for member, _ in places),
@@ -208,7 +208,8 @@ def _tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> 
     return ties
 
 
-def _told(identity: Identity) -> str:
+def _key_hash(identity: Identity) -> str:
+    """What the same values of the same properties have in common in every resource, see `Device.key_hash`."""
     return hash_of(identity.basis, identity.key) if names_of(identity.basis) else ""
 
 

@@ -65,7 +65,7 @@ class Device:
     numa       its NUMA node, None when it or another device of the resource has none
     unit       the plain id of the physical unit: what twins have in common; "" if nobody can tell which
     basis      what the id is made of, see `Identity`; "" in the memory of an earlier release
-    told       a hash of the values of the properties that its id is made of; "" if it is made of others
+    key_hash   a hash of the values of the properties that the id stands for; "" if it stands for none
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
     usb        (bus, device) numbers of its USB devices, for KubeVirt and for a reset
@@ -87,7 +87,7 @@ class Device:
     numa: int | None = None
     unit: str = ""
     basis: str = ""
-    told: str = ""
+    key_hash: str = ""
     port: str = ""
     hub: str = ""
     usb: tuple[tuple[int, int], ...] = ()

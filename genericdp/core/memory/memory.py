@@ -7,7 +7,7 @@ from itertools import chain, repeat
 
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins
-from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
@@ -224,6 +224,12 @@ def twins_worth_keeping(twins: Twins, devices: Iterable[Remembered]) -> Twins:
         return twins
     spots = (each for known in devices for each in known.device.spots_with_models)
     return twins & {Twin("serial", spot.serial, model, spot.within) for spot, model in spots}
+
+
+def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:
+    """Where the bare nodes of remembered devices are or were."""
+    spots = (spot for known in devices.values() for spot in (*known.device.spots, *known.earlier))
+    return frozenset(spot.port for spot in spots if is_of_path(spot))
 
 
 def of_any_boot(memory: Memory) -> Memory:

@@ -65,22 +65,30 @@ class Whereabouts:
             if spot.may_be(other):
                 yield id_
 
-    def at_other_ports(self, spot: Spot, model: str) -> Iterator[str]:
-        """The devices that have or had this node of the unit (serial number, model) at another port."""
-        for port, other, id_ in self._of_units.get((spot.serial, spot.within), ()):
+    def at_other_ports(self, spot: Spot, model: str, key_hash: str) -> Iterator[str]:
+        """The devices that have or had this node of the unit (`Device.key_hash`, model) at another port."""
+        found = (self._of_units.get((who, spot.within), ()) for who in _who(spot, key_hash))
+        for port, other, id_ in chain.from_iterable(found):
             if port != spot.port and (other == model or not (other and model)):
                 yield id_
 
     @cached_property
-    def _of_units(self) -> Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]:
-        """Serial number and place within the unit -> the port and the model of the unit, and the device."""
-        found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    def _of_units(self) -> Mapping[tuple[tuple[str, str], str], Sequence[tuple[str, str, str]]]:
+        """What tells the unit, and the place within it -> its port, its model, and the device."""
+        found: dict[tuple[tuple[str, str], str], list[tuple[str, str, str]]] = {}
         for id_, known in self._devices.items():
             models = chain(known.device.models, repeat(""))
             for spot, model in zip((*known.device.spots, *known.earlier), models, strict=False):
-                if spot.serial and not (is_of_number(spot) or why_filler(spot.serial)):
-                    found.setdefault((spot.serial, spot.within), []).append((spot.port, model, id_))
+                for who in _who(spot, known.device.key_hash):
+                    found.setdefault((who, spot.within), []).append((spot.port, model, id_))
         return found
+
+
+def _who(spot: Spot, key_hash: str) -> Iterator[tuple[str, str]]:
+    """What tells a unit at any port: its serial number, and the values that an id stands for."""
+    if not is_of_number(spot):
+        told = {"serial": "" if why_filler(spot.serial) else spot.serial, "values": key_hash}
+        yield from (each for each in told.items() if each[1])
 
 
 def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:
@@ -111,12 +119,6 @@ def with_lost(
         if known.earlier or (offered is not None and not {*known.device.links} <= {*offered.links})
     }
     return {**devices, **lost} if lost else devices
-
-
-def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:
-    """Where the bare nodes of remembered devices are or were."""
-    spots = (spot for known in devices.values() for spot in (*known.device.spots, *known.earlier))
-    return frozenset(spot.port for spot in spots if is_of_path(spot))
 
 
 def moved_to(spot: Spot, was: Device, now: Device) -> Spot | None:

@@ -15,7 +15,6 @@ The rules of this file:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
 from genericdp.core.inventory.past import Ties
@@ -134,7 +133,7 @@ class _Others:
                 for id_, holding in sorted(self._holders[holder].items())
                 if not (shared and holding.shared)
             }
-            if is_held and others and elsewhere:
+            if is_held and any(holding.device in elsewhere for holding in others.values()):
                 self.joined.add(device.id)
             for id_ in ids_of(device.id, offer.resource.replicas) if others else ():
                 if other := next((name for name in others if name != id_), None):
@@ -143,8 +142,7 @@ class _Others:
     def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[str]:
         """The devices of the same unit that pods got, perhaps while it was at another port."""
         for spot, model in device.spots_with_models:
-            alike = (*self._whereabouts.at_other_ports(spot, model), *self._told_alike(device, spot, model))
-            for id_ in dict.fromkeys(alike):
+            for id_ in dict.fromkeys(self._whereabouts.at_other_ports(spot, model, device.key_hash)):
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now.
                 is_twin = was.unit in self._ties
@@ -152,28 +150,12 @@ class _Others:
                 by_values = (
                     known.resource == offer.resource.name
                     and was.basis == device.basis != "serial"
-                    and "" not in (was.told, device.told)
-                    and was.told != device.told
+                    and "" not in (was.key_hash, device.key_hash)
+                    and was.key_hash != device.key_hash
                 )
                 if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known)):
                     self.moved.setdefault(id_, []).append(spot)
                     yield id_
-
-    def _told_alike(self, device: Device, spot: Spot, model: str) -> Iterator[str]:
-        """The devices whose ids stand for the same values that had this node of a unit of this model."""
-        for port, other, id_ in self._by_values.get((device.told, spot.within), ()) if device.told else ():
-            if port != spot.port and (other == model or not (other and model)):
-                yield id_
-
-    @cached_property
-    def _by_values(self) -> Mapping[tuple[str, str], Sequence[tuple[str, str, str]]]:
-        """Hash of values and place within the unit -> the port and the model of the unit, and the device."""
-        found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
-        for id_ in self._holders.keys() & self._devices.keys():
-            device = self._devices[id_].device
-            for spot, model in device.spots_with_models if device.told else ():
-                found.setdefault((device.told, spot.within), []).append((spot.port, model, id_))
-        return found
 
     def _is_where_it_was(self, known: Remembered) -> bool:
         """Whether device nodes that a pod got are still there: then what is elsewhere is another unit."""

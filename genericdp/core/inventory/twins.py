@@ -97,10 +97,10 @@ def twins_of(group: Group, identity: Identity) -> Twins:
         return NO_TWINS
     here = [member for member in group.members if member.place.port.exact == identity.port.exact]
     if not here and group.subject is not None:
-        subject, place = group.subject
+        subject, _ = group.subject
         by = frozenset() if isinstance(names, str) else frozenset((names,))
         nodes = (member.device for member in group.members)
-        return frozenset(_twins_of_hub(subject, by, *nodes)) if place.usb is subject else NO_TWINS
+        return frozenset(_twins_of_hub(subject, by, *nodes))
     found: list[Twin | None] = []
     if isinstance(names, tuple):
         found += [_told_by(names, member.device, member.place) for member in here]

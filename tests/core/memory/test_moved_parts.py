@@ -188,3 +188,39 @@ def test_a_part_without_a_serial_number_waits_where_its_dock_has_moved_to(
         assert [why for id_, why in told.items() if id_.startswith("y")][-1] == (
             "a pod may still hold it as x_D1 of example.com/x"
         )
+
+
+def test_a_part_of_a_unit_in_a_kit_waits_where_the_unit_has_moved_to() -> None:
+    """The kit has no port of its own, so the serial number tells."""
+    kit = rule("x", 'group_by = "all"', match='{ usb = { vendor = "2c7c" } }')
+    node = Node()
+    node.look(kit, *a_modem_at("4"))
+    node.allocate("x")
+    node.look(QMI + kit, *a_modem_at("4"))
+    node.look(QMI + kit)
+    told = node.look(QMI + kit, *a_modem_at("5", 4))
+    assert told["y_EC25-17.if04-cdc-wdm"] == "a pod may still hold it as x of example.com/x"
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_part_that_an_edit_makes_a_device_of_its_own_waits_at_each_port(*, is_saved: bool) -> None:
+    """Both ids stand for the same values. If the memory does not say for which, they may be the same."""
+    grouped, apart = rule("x", BY_COLOUR[0], GROUPED), rule("x", BY_COLOUR[0])
+
+    def a_red_modem(port: str, first: int) -> tuple[UdevDevice, ...]:
+        return tuple(
+            replace(part, properties={**part.properties, "ID_COLOR": "red"})
+            for part in a_modem_at(port, first)
+        )
+
+    node = Node()
+    (held,) = node.look(grouped, *a_red_modem("4", 0))
+    node.allocate(held)
+    node.look(apart)
+    if not is_saved:
+        known = node.memory.devices[held]
+        forgotten = replace(known, device=replace(known.device, key_hash=""))
+        node.memory = replace(node.memory, devices={held: forgotten})
+    told = node.look(apart, *a_red_modem("5", 4))
+    told.pop(held)
+    assert set(told.values()) == {f"a pod may still hold it as {held}"}

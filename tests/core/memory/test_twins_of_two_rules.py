@@ -443,6 +443,48 @@ def test_docks_with_one_serial_number_are_twins(
     assert second.device_node in {path for link, path in node.links().items() if link.startswith(held)}
 
 
+def test_docks_with_hubs_of_their_own_are_twins() -> None:
+    def behind_another_hub(port: str, number: int) -> UdevDevice:
+        inner = replace(
+            a_usb_device(f"{port}.1", product="0002", devnum=30 + number), parent=a_dock(port, number)
+        )
+        return in_dock(inner, f"{port}.1", number)
+
+    docks = rule("b", DOCKS)
+    apart = rule("a", DOCKS, match='{ SUBSYSTEM = "tty", usb = { port = "1.*" } }') + docks
+    node, first, second = Node(), behind_another_hub("1", 1), behind_another_hub("2", 2)
+    node.look(apart, first, second)
+    node.allocate("b_D1")
+    node.look(apart, first)
+    assert node.look(docks, first)["b_D1"].startswith("it is unplugged")
+
+
+def a_red(device: UdevDevice) -> UdevDevice:
+    return replace(device, properties={**device.properties, "ID_COLOR": "red"})
+
+
+def test_a_property_by_which_only_a_remembered_id_is_told_shows_twins() -> None:
+    """No rule names it at the moment."""
+    red = rule("b", 'identity = ["ID_COLOR"]', match=ANY)
+    node = Node()
+    (held,) = node.look(red, a_red(SECOND))
+    node.allocate(held)
+    plain = rule("b", match=AT_PORT.format(2))
+    for there in ([SECOND], [FIRST, SECOND], [FIRST]):
+        node.look(plain, *map(a_red, there))
+    assert node.look(red, a_red(FIRST))[held].startswith("it is unplugged")
+
+
+def test_twins_by_serial_number_are_twins_by_the_properties_that_udev_makes_of_it() -> None:
+    node = Node()
+    node.look(rule("b", match=ANY), FIRST, SECOND)
+    edited = rule("b", 'identity = ["ID_SERIAL_SHORT"]', match=ANY)
+    node.look(edited, SECOND, answer=node.nobody_holds_anything())
+    (held,) = (id_ for id_, why in node.look(edited, SECOND).items() if why == "Healthy")
+    node.allocate(held)
+    assert node.look(edited, FIRST)[held].startswith("it is unplugged")
+
+
 def test_docks_that_only_a_property_of_their_parts_identifies_are_twins() -> None:
     def a_red_dock(port: str, number: int) -> UdevDevice:
         node = in_dock(a_usb_device(port, product="d0cc", serial=None, devnum=20 + number), port, number)

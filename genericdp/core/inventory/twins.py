@@ -16,7 +16,7 @@ The rules of this file:
 
 from collections.abc import Collection, Iterable, Iterator
 
-from genericdp.core.buses.port import port_on_a_bus, usb_above
+from genericdp.core.buses.port import is_hub, port_on_a_bus, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.claims import Claims, Examined, Turnover
@@ -83,7 +83,9 @@ class SideBySide:
             return
         found = (twin_of(place), *(_told_by(names, device, place) for names in self._names))
         yield from ((twin, place.port.exact) for twin in found if twin is not None)
-        hub = place.unit.parent and place.unit.parent.usb_device if place.usb else None
+        # A hub within a dock may outlive what is behind it, too.
+        above = place.unit.parent if place.usb and not is_hub(place.unit) else None
+        hub = above and above.usb_device
         while hub is not None:
             for twin in _twins_of_hub(hub, self._names, device):
                 yield twin, port_on_a_bus(hub).exact

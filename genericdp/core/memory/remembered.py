@@ -132,11 +132,10 @@ def moved_to(spot: Spot, was: Device, now: Device) -> Spot | None:
     # Any adapter without a serial number has the same place in its unit.
     if (spot.serial or is_of_path(spot)) and any(each[1:] == spot[1:] for each in new):
         return None
-    port = next((each.port for each in new if spot.serial and each.serial == spot.serial), "")
-    if not port and was.port and f"{spot.port}.".startswith(f"{was.port}."):
-        # It is behind the hub that is the device, or it is a part of a unit without a serial number.
-        port = now.port + spot.port.removeprefix(was.port)
-    return spot._replace(port=port) if port else spot
+    if was.port and f"{spot.port}.".startswith(f"{was.port}."):
+        # It is a part of the unit, or behind the hub that the device is.
+        return spot._replace(port=now.port + spot.port.removeprefix(was.port))
+    return spot
 
 
 def why_another(resource: str, id_: str, holder: str) -> str:

@@ -443,16 +443,18 @@ def test_docks_with_one_serial_number_are_twins(
     assert second.device_node in {path for link, path in node.links().items() if link.startswith(held)}
 
 
+def an_inner_hub(dock: UdevDevice, port: str, number: int) -> UdevDevice:
+    hub = a_usb_device(f"{port}.1", product="0002", serial=None, devnum=30 + number)
+    return replace(hub, parent=dock, properties={**hub.properties, "TYPE": "9/0/1"})
+
+
 def test_docks_with_hubs_of_their_own_are_twins() -> None:
-    def behind_another_hub(port: str, number: int) -> UdevDevice:
-        inner = replace(
-            a_usb_device(f"{port}.1", product="0002", devnum=30 + number), parent=a_dock(port, number)
-        )
-        return in_dock(inner, f"{port}.1", number)
+    def behind_two_hubs(port: str, number: int) -> UdevDevice:
+        return in_dock(an_inner_hub(a_dock(port, number), port, number), f"{port}.1", number)
 
     docks = rule("b", DOCKS)
     apart = rule("a", DOCKS, match='{ SUBSYSTEM = "tty", usb = { port = "1.*" } }') + docks
-    node, first, second = Node(), behind_another_hub("1", 1), behind_another_hub("2", 2)
+    node, first, second = Node(), behind_two_hubs("1", 1), behind_two_hubs("2", 2)
     node.look(apart, first, second)
     node.allocate("b_D1")
     node.look(apart, first)
@@ -502,10 +504,12 @@ def test_docks_that_only_a_property_of_their_parts_identifies_are_twins() -> Non
 def test_a_dock_that_moves_has_no_twin_while_its_old_hub_is_there_without_its_parts() -> None:
     node, docks = Node(), rule("b", DOCKS)
     old = a_dock("2", 1)
-    node.look(docks, old, in_dock(old, "2", 1))
+    inner = an_inner_hub(old, "2", 1)
+    node.look(docks, old, inner, in_dock(inner, "2.1", 1))
     node.allocate("b_D1")
-    moved = in_dock(a_dock("3", 2), "3", 2)
-    node.look(docks, old, moved)
+    dock = a_dock("3", 2)
+    moved = in_dock(an_inner_hub(dock, "3", 2), "3.1", 2)
+    node.look(docks, old, inner, moved)
     assert node.look(docks, moved) == {"b_D1": "Healthy"}
 
 

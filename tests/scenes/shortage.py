@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.scenes.mounts import an_empty_file_system_over, bind_mounted
+
 
 @contextmanager
 def descriptors_left(count: int) -> Iterator[None]:
@@ -43,13 +45,8 @@ def no_file_larger_than(size: int) -> Iterator[None]:
 def a_file_system_at(path: Path, size: str = "64k", inodes: int = 0) -> Iterator[None]:
     """In the block, a file system of this size is mounted on a new directory; 0 inodes are any number."""
     path.mkdir(mode=0o755)
-    options = f"mode=755,size={size},nr_inodes={inodes}"
-    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", path], check=True)
-    try:
+    with an_empty_file_system_over(path, f",size={size},nr_inodes={inodes}"):
         yield
-    finally:
-        # At once, even if a failed test has left a file open.
-        subprocess.run(["umount", "--lazy", path], check=True)
 
 
 def fill(path: Path) -> Path:
@@ -72,11 +69,8 @@ def a_directory_mounted_at(path: Path, source: Path) -> Iterator[None]:
     """In the block, one new directory is mounted on another, as a volume of the host into a pod."""
     for directory in (path, source):
         directory.mkdir(mode=0o755)
-    subprocess.run(["mount", "--bind", source, path], check=True)
-    try:
+    with bind_mounted(source, path):
         yield
-    finally:
-        subprocess.run(["umount", "--lazy", path], check=True)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ The rules of this file:
 
 * None of this is a bug in genericdp, so none of it ends in a traceback.
 * An error of writing is one of the stream itself. Any other call may fail with the same number.
+* If both go into one file or pipe, their lines are in the same order as on a terminal.
 """
 
 import contextlib
@@ -43,7 +44,7 @@ def prepare() -> None:
 def _prepared(stream: TextIO) -> TextIO:
     if not isinstance(stream, io.TextIOWrapper):
         return stream
-    stream.reconfigure(errors="backslashreplace")
+    stream.reconfigure(errors="backslashreplace", line_buffering=True)
     if stream not in (sys.__stdout__, sys.__stderr__):
         return stream
     file = _File(stream.fileno(), "w", closefd=False)

@@ -1,6 +1,7 @@
 """The command line as an operator meets it: every mistake, its text and its exit status."""
 
 import argparse
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -312,3 +313,25 @@ def test_the_daemon_runs_without_compressors() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True
     )
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("environment", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["", "unbuffered"])
+def test_what_is_wrong_follows_the_answer_in_one_file_as_on_a_terminal(
+    environment: dict[str, str], tmp_path: Path
+) -> None:
+    """`genericdp list 2>&1 | less`, or the journal."""
+    (tmp_path / "bad.toml").write_text("[[resources]]\n")
+    (tmp_path / "good.toml").write_text('[[resource]]\nname = "zero"\nmatch = { DEVNAME = "/dev/zero" }\n')
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, "-m", "genericdp", "list", "--rules", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**inherited, **environment},
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    mistake = next(line for line in lines if line.startswith(f"{tmp_path}/bad.toml:1:1: error: "))
+    assert lines.index("genericdp.io/zero: 1 device") < lines.index(mistake)

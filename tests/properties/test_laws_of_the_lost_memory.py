@@ -353,6 +353,12 @@ class EditedNode(LostNode):
         *[("lose_with", "all but one serial number"), ("edit", "all but one port")],
     ]
 )
+@example(
+    [
+        *[("plug", "A", "1", 0), ("plug", "B", "2", 1), ("admit", 0), ("edit", "a kit")],
+        *[("lose_with", "all in one"), ("edit", "all but one port")],
+    ]
+)
 @given(history=losses_after_edits)
 def test_no_two_pods_have_one_device_node_though_the_memory_is_lost_after_an_edit(
     rules: str, history: list[tuple[str, ...]]

@@ -35,6 +35,7 @@ class Builder:
     domain  the one that goes without saying, see `identity.assign`
     answer  how a resource is answered that does not say it
     claims  which resource takes which of the devices of the last build
+    side_by_side  which units were plugged in at the same time then
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Builder:
         self._domain = domain
         self._answer = answer
         self._sorting = Sorting(self.resources)
-        self._side_by_side = SideBySide(self.resources)
+        self.side_by_side = SideBySide(self.resources)
         self._drafts: dict[str, _Draft] = {}
 
     def build(self, devices: Mapping[str, UdevDevice], past: Past = NO_PAST) -> Inventory:
@@ -58,8 +59,8 @@ class Builder:
             self._sorting.remove(each)
         for each in turnover.came:
             self._sorting.add(each)
-        self._side_by_side.see(turnover, self.claims, past.bases)
-        past = with_twins(past, self._side_by_side.twins)
+        self.side_by_side.see(turnover, self.claims, past)
+        past = with_twins(past, self.side_by_side.twins)
         if self.claims.plugged.unsettled:
             self.claims.seat(self._told(self.claims.plugged.unsettled, past), past)
         for resource in self.resources:

@@ -19,7 +19,7 @@ from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of, names_of
 from genericdp.core.inventory.offer import Device, Health, Node
-from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, twin_of
+from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, twin_of, with_wholes
 from genericdp.core.inventory.place import Spot
 from genericdp.core.rules.grouping import NODE
 from genericdp.core.rules.match import Verdict
@@ -173,7 +173,7 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
         name if mine and times[name] == 1 else f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"
         for name, spot, mine in zip(names, spots, has_it, strict=True)
     ]
-    twins = frozenset([twin for spots in rivals.values() for twin in spots.values() if twin])
+    twins = with_wholes(twin for spots in rivals.values() for twin in spots.values())
     return Links(links, rivals.keys(), ties, plain, twins)
 
 
@@ -202,7 +202,7 @@ def _tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> 
     ties = {name: past.ties[name] for name in rivals if name in past.ties}
     for name, spots in rivals.items():
         ports = {spot.port for spot in spots}
-        if name not in ties and (len(ports) > 1 or not past.twins.isdisjoint(spots.values())):
+        if name not in ties and (len(ports) > 1 or not past.twins.isdisjoint(with_wholes(spots.values()))):
             # If only one of the twins is in this group, the name is its own.
             ties[name] = past.port_at(name, spots) or (ports.pop() if len(ports) == 1 else "")
     return ties

@@ -4,7 +4,7 @@ An id is a function of the identity alone, but for what nothing tells apart: twi
 first is remembered then.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -18,13 +18,17 @@ from genericdp.core.usb_port import At
 Ties = Mapping[str, str]
 
 
+#: Where everything in a unit is. No device node has this place.
+WHOLE = ""
+
+
 class Twin(NamedTuple):
     """What units have in common that are twins, whatever resources they are in.
 
     basis   what shows that they are: "serial", or the properties that rules name (`identity.basis_of`)
     key     the serial number, or the values
     model   see `place.model_of`; "" if they are not on USB
-    within  the place of a device node in each of them, in full
+    within  the place of a device node in each of them, in full; WHOLE for whatever they have
     """
 
     basis: str
@@ -45,6 +49,17 @@ def twin_of(place: Place) -> Twin | None:
     if not spot.serial or place.untold or why_filler(spot.serial):
         return None
     return Twin("serial", spot.serial, place.model, spot.within)
+
+
+def as_whole(twin: Twin) -> Twin:
+    """What the units of which these are nodes would have in common."""
+    return twin._replace(within=WHOLE)
+
+
+def with_wholes(twins: Iterable[Twin | None]) -> Twins:
+    """What nodes would have in common with twins, and their units."""
+    found = [twin for twin in twins if twin is not None]
+    return frozenset([*found, *map(as_whole, found)])
 
 
 #: Of how many siblings the ids are looked for that pods hold and of which nothing is known.
@@ -95,7 +110,7 @@ class Past:
     spots_of     where the nodes of a device are or were, by its id
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
-                 these spots; "" for any other
+                 these spots, or just one with the same serial number and place; "" for any other
     at           what is remembered at the ports of sockets of USB 3
     unknown      the devices that pods hold and of which nothing is known but the id
     of_several   those of them that had siblings: the links say so that a pod got, or they were seen

@@ -11,6 +11,10 @@ The rules of this file:
 * A unit that appears in a USB socket beside another one does not count: both may be one unit at two speeds. A
   unit that udev is still processing does not count either: it may be the one that has just left.
 * Hubs count, too, once something is plugged into each of them: a rule may make one device of a dock.
+* A unit without a driver has only its USB node. It counts as well, beside one that has the other nodes. But a
+  unit that is being unplugged looks the same, and may be at another port already. So a port does not count at
+  which such a unit is remembered.
+* Two units that stay side by side are twins, whichever nodes they have (`SideBySide.units`).
 * An event costs what it touches.
 """
 
@@ -22,8 +26,9 @@ from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.claims import Claims, Examined, Turnover
 from genericdp.core.inventory.group import Group, find_property
 from genericdp.core.inventory.identity import Identity, basis_of, names_of
-from genericdp.core.inventory.past import NO_TWINS, Twin, Twins, twin_of
-from genericdp.core.inventory.place import Place, model_of
+from genericdp.core.inventory.past import NO_TWINS, Past, Twin, Twins, as_whole, twin_of, with_wholes
+from genericdp.core.inventory.place import USB_NODE, Place, model_of
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.resource import Resource
 
 #: The names of the properties that identify a unit.
@@ -41,6 +46,7 @@ class SideBySide:
     """The device nodes that are plugged in, by what each would have in common with a twin.
 
     twins  what twins have in common that are plugged in
+    units  what units as a whole have in common that are twins if both stay
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
@@ -48,16 +54,16 @@ class SideBySide:
         self._of_rules = frozenset([names for names in identities if isinstance(names, tuple)])
         self._names = self._of_rules
         self.twins = NO_TWINS
+        self.units = NO_TWINS
         self._at: dict[Twin, set[tuple[str, str]]] = {}
+        self._in_unit: dict[Twin, set[Twin]] = {}
 
-    def see(self, turnover: Turnover, claims: Claims, bases: Iterable[str]) -> None:
-        """Take into account what has left and what has come.
-
-        bases  of the ids of remembered devices, see `identity.Identity`
-        """
-        names = self._of_rules.union(filter(None, map(names_of, bases)))
+    def see(self, turnover: Turnover, claims: Claims, past: Past) -> None:
+        """Take into account what has left and what has come."""
+        names = self._of_rules.union(filter(None, map(names_of, past.bases)))
         if names != self._names:
-            self._names, self._at, self.twins = names, {}, NO_TWINS
+            self._names, self._at, self._in_unit = names, {}, {}
+            self.twins, self.units = NO_TWINS, NO_TWINS
             turnover = Turnover((), [*claims.examined.values()])
         changed: set[Twin] = set()
         for each in turnover.left:
@@ -69,12 +75,34 @@ class SideBySide:
                 for twin, port in self._twins_at(each):
                     changed.add(twin)
                     self._at.setdefault(twin, set()).add((each.device.sys_path, port))
+                    self._in_unit.setdefault(as_whole(twin), set()).add(twin)
+        for unit in [twin for twin in changed if twin == as_whole(twin)]:
+            changed |= self._in_unit.get(unit, set())
         for twin in changed:
             if not self._at.get(twin):
                 self._at.pop(twin, None)
-        now = {twin for twin in changed if len({port for _, port in self._at.get(twin, ())}) > 1}
-        if now != self.twins & changed:
-            self.twins = self.twins - changed | now
+                self._forget(twin)
+        now = {twin for twin in changed if len(self._ports(twin, claims, past)) > 1}
+        units = {twin for twin in now if twin == as_whole(twin)}
+        self.twins = _renewed(self.twins, changed, now - units)
+        self.units = _renewed(self.units, changed, units)
+
+    def _forget(self, twin: Twin) -> None:
+        unit = as_whole(twin)
+        others = self._in_unit.get(unit, set())
+        others.discard(twin)
+        if not others:
+            self._in_unit.pop(unit, None)
+
+    def _ports(self, twin: Twin, claims: Claims, past: Past) -> set[str]:
+        """The ports of the units that have this in common, now or once they have a driver."""
+        ports = {port for _, port in self._at.get(twin, ())}
+        if ports:
+            for path, port in self._at.get(as_whole(twin), ()):
+                place = claims.examined[path].place
+                if port not in ports and place and _may_lack(twin, place, claims.plugged, past):
+                    ports.add(port)
+        return ports
 
     def _twins_at(self, examined: Examined) -> Iterator[tuple[Twin, str]]:
         """What a device node, and the hubs above it, would have in common with twins; each with the port."""
@@ -82,7 +110,12 @@ class SideBySide:
         if place is None or device.device_node is None:
             return
         found = (twin_of(place), *(_told_by(names, device, place) for names in self._names))
-        yield from ((twin, place.port.exact) for twin in found if twin is not None)
+        is_unit = place.spot.within == USB_NODE and not is_hub(place.unit)
+        for twin in found:
+            if twin is not None:
+                yield twin, place.port.exact
+                if is_unit:
+                    yield as_whole(twin), place.port.exact
         # A hub within a dock may outlive what is behind it, too.
         above = place.unit.parent if place.usb and not is_hub(place.unit) else None
         hub = above and above.usb_device
@@ -90,6 +123,17 @@ class SideBySide:
             for twin in _twins_of_hub(hub, self._names, device):
                 yield twin, port_on_a_bus(hub).exact
             hub = hub.parent and hub.parent.usb_device
+
+
+def _may_lack(twin: Twin, unit: Place, plugged: Plugged, past: Past) -> bool:
+    """Whether a unit is one that will have a twin's node: not what is left of it, and not on its way."""
+    is_left = (unit.model, unit.spot.serial) in past.at.units(unit.port.exact)
+    return not is_left and not plugged.is_coming(unit.spot._replace(within=twin.within))
+
+
+def _renewed(twins: Twins, changed: Collection[Twin], now: Collection[Twin]) -> Twins:
+    """The twins after these changes; the same object if they are the same."""
+    return twins if twins.intersection(changed) == now else twins.difference(changed).union(now)
 
 
 def twins_of(group: Group, identity: Identity) -> Twins:
@@ -108,7 +152,7 @@ def twins_of(group: Group, identity: Identity) -> Twins:
         found += [_told_by(names, member.device, member.place) for member in here]
     if isinstance(names, str) or _OF_SERIAL.issuperset(names):
         found += [twin_of(member.place) for member in here]
-    return frozenset([twin for twin in found if twin is not None])
+    return with_wholes(found)
 
 
 def _told_by(names: Names, device: UdevDevice, place: Place) -> Twin | None:

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, repeat
 
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins
+from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins, with_wholes
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.held import Held, give
@@ -20,7 +20,7 @@ SAVE_WITHIN_S = 1.0
 #: How many ties of twins are remembered, and how many twins. Beyond that, only those of remembered devices.
 TIE_LIMIT = 10_000
 
-#: How long two units are in a socket before they are not one that comes back, in seconds.
+#: How long two units are in a socket, or at two ports, before they are not one that comes back, in seconds.
 TWO_AFTER_S = 60.0
 
 
@@ -40,6 +40,7 @@ class Memory:
     apart    the sockets of USB 3 in which two units were at once
     two      those that hold two units -> since when, and what they will be if these stay
     twins    what twins have in common that have been seen side by side
+    beside   what units have in common that are twins if both stay -> since when
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -54,6 +55,7 @@ class Memory:
     apart: Pairs = field(default_factory=dict)
     two: Mapping[str, tuple[float, Pair]] = field(default_factory=dict, compare=False)
     twins: Twins = NO_TWINS
+    beside: Mapping[Twin, float] = field(default_factory=dict, compare=False)
 
     @property
     def past(self) -> Past:
@@ -99,8 +101,13 @@ class Memory:
         if known is None or link not in known.device.links:
             return ""
         leads = dict(zip(known.device.links, known.device.spots, strict=False))
-        left = [spot for spot in known.earlier if spot in spots]
-        return leads[link].port if link in leads else left[0].port if len(left) == 1 else ""
+        if link in leads:
+            return leads[link].port
+        # It may be at none of these, if its twin is there first.
+        places = {spot[1:] for spot in spots}
+        left = [spot for spot in known.earlier if spot[1:] in places]
+        left = [spot for spot in left if spot in spots] or left
+        return left[0].port if len(left) == 1 else ""
 
 
 class _Ports:
@@ -113,14 +120,16 @@ class _Ports:
         return port in self._all
 
     def units(self, port: str) -> Collection[Said]:
-        """What the units at a port said that they are. Only asked when two come to be in one socket."""
-        devices = [known.device for known in self._memory.devices.values()]
-        return {
-            (model, spot.serial)
-            for device in devices
-            for spot, model in zip(device.spots, device.models, strict=False)
-            if spot.port == port
-        }
+        """What the units at a port said that they are. Only asked when two may be one."""
+        return self._units.get(port, ())
+
+    @cached_property
+    def _units(self) -> Mapping[str, Collection[Said]]:
+        found: dict[str, set[Said]] = {}
+        for known in self._memory.devices.values():
+            for spot, model in zip(known.device.spots, known.device.models, strict=False):
+                found.setdefault(spot.port, set()).add((model, spot.serial))
+        return found
 
     def with_nodes(self, nodes: Nodes) -> Collection[str]:
         """The ports of devices that have one of these nodes. Only asked when two come to be in one socket."""
@@ -170,10 +179,14 @@ class _Numbers:
 
 
 def with_lasting(memory: Memory, now: float) -> Memory:
-    """The memory before a step at `now`, with the sockets apart that have held two units for long.
+    """The memory before a step at `now`, with what two units have shown that stayed.
 
-    Nothing may be looked at until the two units leave, so the time counts that they were there by then.
+    That is, with the sockets apart that have held two, and with the twins. Nothing may be looked at until the
+    two units leave, so the time counts that they were there by then.
     """
+    twins = [twin for twin, since in memory.beside.items() if now - since >= TWO_AFTER_S]
+    if twins:
+        memory = replace(memory, twins=memory.twins.union(twins))
     lasting = {
         slow: replace(pair, new="")
         for slow, (since, pair) in memory.two.items()
@@ -195,6 +208,15 @@ def with_apart(memory: Memory, before: Memory, two: Pairs, now: float) -> Memory
     apart = {slow: pair for slow, pair in before.apart.items() if {slow, pair.fast} & ports}
     since = {slow: before.two[slow][0] if slow in before.two else now for slow in two}
     return replace(memory, apart=apart, two={slow: (since[slow], pair) for slow, pair in two.items()})
+
+
+def with_beside(memory: Memory, before: Memory, units: Twins, now: float) -> Memory:
+    """The memory after a step, with the units that are side by side and not yet known as twins.
+
+    before  the memory with which the step began
+    """
+    beside = {twin: before.beside.get(twin, now) for twin in units - memory.twins}
+    return replace(memory, beside=beside)
 
 
 def after_allocate(
@@ -223,7 +245,7 @@ def twins_worth_keeping(twins: Twins, devices: Iterable[Remembered]) -> Twins:
     if len(twins) <= TIE_LIMIT:
         return twins
     spots = (each for known in devices for each in known.device.spots_with_models)
-    return twins & {Twin("serial", spot.serial, model, spot.within) for spot, model in spots}
+    return twins & with_wholes(Twin("serial", spot.serial, model, spot.within) for spot, model in spots)
 
 
 def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:

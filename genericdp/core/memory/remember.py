@@ -143,8 +143,8 @@ def remember(
 def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
     """When the first grace of an absent device or a withdrawn id ends, on the clock of `remember`.
 
-    Or the minute after which two units in a socket are two. None when there is nothing of all this. In the
-    past for what is still held, or may be.
+    Or the minute after which two units that may be one are two. None when there is nothing of all this. In
+    the past for what is still held, or may be.
     """
     ends = [
         known.absent_since + grace_s(offer.resource if offer is not None else None)
@@ -152,7 +152,8 @@ def next_forgetting(memory: Memory, inventory: Inventory) -> float | None:
         if known.absent_since is not None
         for offer in (inventory.offers.get(known.resource),)
     ]
-    ends += [since + TWO_AFTER_S for since, _ in memory.two.values()]
+    begun = (*(since for since, _ in memory.two.values()), *memory.beside.values())
+    ends += [since + TWO_AFTER_S for since in begun]
     dropping = next_dropping(memory.shares, inventory.offers)
     return min(ends if dropping is None else [*ends, dropping], default=None)
 

@@ -40,10 +40,7 @@ class Renewal:
     def __init__(
         self, devices: Mapping[str, Remembered], held: Held, plugged: Plugged, offers: Mapping[str, Offer]
     ) -> None:
-        """`devices` are all that are remembered, by id, `plugged` the device nodes that are plugged in.
-
-        `offers` are what the rules make of these.
-        """
+        """`devices` are all that are remembered, `offers` what the rules make of what is plugged in."""
         self._devices = devices
         self._offers = offers
         self._is_shared: dict[str, bool] = {}
@@ -144,8 +141,12 @@ class Renewal:
         """Whether a link leads to another node than before. After a loss, only where links led is known."""
         led = () if known.device.spots else known.earlier
         spots = {*filterfalse(is_of_number, led)}
-        links = {each.serial for each in led if is_of_node(each) and not each.serial.startswith(HELD)}
-        if any(each and each.isdisjoint(now) for each, now in ((spots, device.spots), (links, device.links))):
+        links = {each.serial for each in led if is_of_node(each)}
+        own = {link for link in links if not link.startswith(HELD)}
+        if any(each and each.isdisjoint(now) for each, now in ((spots, device.spots), (own, device.links))):
+            return True
+        # If the id has come to mean something else, links show all that the pod got.
+        if own != links and not spots.issuperset(device.spots):
             return True
         return any(
             spot.serial in device.links and spot not in device.also

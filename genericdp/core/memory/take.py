@@ -19,7 +19,7 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import new_ids, unknown
-from genericdp.core.memory.memory import Memory, with_apart, with_lasting
+from genericdp.core.memory.memory import Memory, with_apart, with_beside, with_lasting
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import Pairs
@@ -55,6 +55,8 @@ def take_inventory(
     two = _matched(builder, built, devices)
     if two or memory.two or memory.apart:
         after = with_apart(after, memory, two, now)
+    if builder.side_by_side.units or memory.beside:
+        after = with_beside(after, memory, builder.side_by_side.units, now)
     return complete, replace(after, is_untold=True) if memory.is_untold else after
 
 

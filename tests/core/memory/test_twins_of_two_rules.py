@@ -9,7 +9,7 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims, Turnover
-from genericdp.core.inventory.past import Twin, twin_of
+from genericdp.core.inventory.past import NO_PAST, Twin, twin_of
 from genericdp.core.inventory.place import locate
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.answer import Answer
@@ -347,12 +347,12 @@ def test_a_unit_beside_another_one_in_its_socket_is_no_twin() -> None:
     seen, claims = SideBySide(resources_of(TWO_RULES)), Claims(resources_of(TWO_RULES))
     turnover = claims.see(by_sys_path(FIRST, SECOND))
     claims.sockets.new = {"/sys/devices/pci0000:00/0000:00:14.0/usb1/1-2": "somewhere"}
-    seen.see(turnover, claims, ())
+    seen.see(turnover, claims, NO_PAST)
     assert seen.twins == frozenset()
     claims.sockets.new = {}
-    seen.see(Turnover(turnover.came, turnover.came), claims, ())
+    seen.see(Turnover(turnover.came, turnover.came), claims, NO_PAST)
     assert {twin.key for twin in seen.twins} == {"A5"}
-    seen.see(claims.see(by_sys_path(FIRST)), claims, ())
+    seen.see(claims.see(by_sys_path(FIRST)), claims, NO_PAST)
     assert seen.twins == frozenset()
 
 
@@ -402,7 +402,8 @@ def test_a_twin_that_comes_while_no_rule_takes_the_unit_of_a_pod_is_known(
 def a_dock(port: str, number: int, above: UdevDevice | None = None) -> UdevDevice:
     """The hub of a dock, whatever is behind it."""
     dock = a_usb_device(port, product="d0cc", serial="D1", devnum=20 + number)
-    return replace(dock, parent=above or dock.parent, properties={**dock.properties, "ID_SERIAL_SHORT": "D1"})
+    properties = {**dock.properties, "ID_SERIAL_SHORT": "D1", "TYPE": "9/0/1"}
+    return replace(dock, parent=above or dock.parent, properties=properties)
 
 
 def in_dock(dock: UdevDevice, port: str, number: int, part: str | None = None) -> UdevDevice:

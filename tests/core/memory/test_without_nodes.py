@@ -1,12 +1,15 @@
 """A unit that is plugged in without its device node is there: no twin gets its id meanwhile."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.place import USB_NODE
 from genericdp.core.memory import saved
+from genericdp.core.memory.memory import TWO_AFTER_S
+from genericdp.core.memory.remember import next_forgetting
 from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
@@ -79,24 +82,125 @@ def reboot(node: Node) -> None:
     node.memory = saved.load(saved.dump(node.memory, "this boot"), "the next boot")
 
 
+def nodes_of_pod(node: Node, links: Iterable[str]) -> set[str | None]:
+    """Where the links lead that a pod got."""
+    return {node.links()[link] for link in links}
+
+
 @by_all
 @pytest.mark.parametrize("reboots", [False, True], ids=["running", "boot"])
-@pytest.mark.parametrize("port", ["1", "3"], ids=["where it was", "elsewhere"])
-def test_a_twin_waits_while_the_unit_of_a_pod_has_no_device_node(
-    rules: str, port: str, *, reboots: bool
-) -> None:
+def test_a_twin_waits_while_the_unit_of_a_pod_has_no_device_node(rules: str, *, reboots: bool) -> None:
     unit, twin = a_unit("1", 0), a_unit("2", 1)
     node, id_ = held(rules, *unit)
     if reboots:
         reboot(node)
     else:
-        node.look(rules, without_node(port))
-    told = node.look(rules, without_node(port), *twin)
+        node.look(rules, without_node("1"))
+    told = node.look(rules, without_node("1"), *twin)
     assert "Healthy" not in told.values()
-    assert {reason for known, reason in told.items() if known.startswith(id_)} == {LACKS.format(f"1-{port}")}
+    assert {reason for known, reason in told.items() if known.startswith(id_)} == {LACKS.format("1-1")}
     assert nodes_behind(node, id_) == []
     (refusal,) = node.inventory.refusals
-    assert (refusal.node, refusal.reason) == ("/dev/ttyUSB1", why_waiting(id_, f"1-{port}"))
+    assert (refusal.node, refusal.reason) == ("/dev/ttyUSB1", why_waiting(id_, "1-1"))
+
+
+@by_all
+@pytest.mark.parametrize("reboots", [False, True], ids=["running", "boot"])
+def test_a_twin_is_another_device_if_a_unit_at_a_third_port_has_no_device_node(
+    rules: str, *, reboots: bool
+) -> None:
+    """One of the two is not that of the pod, and nobody can tell which one."""
+    node, _ = held(rules, *a_unit("1", 0))
+    links = [*node.inventory.links()]
+    if reboots:
+        reboot(node)
+    else:
+        node.look(rules, without_node("3"))
+    for there in ([without_node("3"), *a_unit("2", 1)], a_unit("2", 1), [*a_unit("2", 1), *a_unit("3", 2)]):
+        node.look(rules, *there)
+        assert nodes_of_pod(node, links) == {None}
+    node.look(rules, *a_unit("1", 3), *a_unit("2", 1))
+    assert nodes_of_pod(node, links) == {"/dev/ttyUSB3"}
+
+
+@by_all
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_twin_that_gets_its_node_when_the_unit_of_a_pod_has_left_is_another_device(
+    rules: str, *, is_first: bool, restarts: bool
+) -> None:
+    """Its driver was detached, as for a virtual machine, or loads late."""
+    node = Node()
+    if is_first:
+        node.look(rules, without_node("2"))
+    first, *_ = node.look(rules, *a_unit("1", 0), *([without_node("2")] if is_first else ()))
+    node.allocate(first)
+    links = [*node.inventory.links()]
+    node.look(rules, *a_unit("1", 0), without_node("2"))
+    if restarts:
+        reboot(node)
+    node.look(rules, without_node("2"))
+    node.look(rules, *a_unit("2", 1))
+    assert nodes_of_pod(node, links) == {None}
+    node.look(rules, *a_unit("1", 2), *a_unit("2", 1))
+    assert nodes_of_pod(node, links) == {"/dev/ttyUSB2"}
+
+
+def test_what_is_not_yet_torn_down_of_a_unit_makes_no_twin_of_it() -> None:
+    """The kernel removes the parts of a dock one after the other, and that takes a moment."""
+    rules = RULES["serial"]
+    node, id_ = held(rules, *a_unit("1", 0))
+    node.look(rules, without_node("1"), *a_unit("2", 1))
+    assert node.look(rules, *a_unit("2", 1)) == {id_: "Healthy"}
+    assert node.look(rules, *a_unit("3", 2)) == {id_: "Healthy"}
+
+
+@by_all
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("has_node", [False, True], ids=["neither has its node", "the twin has its node"])
+def test_units_that_stay_side_by_side_for_a_minute_are_twins_whatever_nodes_they_have(
+    rules: str, *, has_node: bool, restarts: bool
+) -> None:
+    node, _ = held(rules, *a_unit("1", 0))
+    links = [*node.inventory.links()]
+    there = [without_node("1"), *(a_unit("2", 1) if has_node else [without_node("2")])]
+    node.look(rules, *there)
+    assert next_forgetting(node.memory, node.inventory) == node.now + TWO_AFTER_S
+    node.now += TWO_AFTER_S
+    node.look(rules, *there)
+    assert next_forgetting(node.memory, node.inventory) != node.now + TWO_AFTER_S
+    if restarts:
+        reboot(node)
+    node.look(rules, *a_unit("2", 1))
+    assert nodes_of_pod(node, links) == {None}
+    node.look(rules, *a_unit("1", 2), *a_unit("2", 1))
+    assert nodes_of_pod(node, links) == {"/dev/ttyUSB2"}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_minute_begins_again_when_one_of_the_two_was_away_or_the_daemon_restarts(
+    *, restarts: bool
+) -> None:
+    rules = RULES["serial"]
+    node, _ = held(rules, *a_unit("1", 0))
+    for _ in range(3):
+        node.look(rules, without_node("1"), *a_unit("2", 1))
+        node.now += TWO_AFTER_S / 2
+        if restarts:
+            reboot(node)
+        else:
+            node.look(rules, without_node("1"))
+    assert {twin.within for twin in node.memory.twins} == {USB_NODE}
+
+
+def test_hubs_of_one_dock_are_no_twins_however_long_they_are_there() -> None:
+    rules = RULES["serial"]
+    node = Node()
+    hubs = [without_node("1", properties=HUB), without_node("2", properties=HUB)]
+    for _ in range(2):
+        node.look(rules, *hubs)
+        node.now += TWO_AFTER_S
+    assert {twin.within for twin in node.memory.twins} == {USB_NODE}
 
 
 @by_all
@@ -121,8 +225,8 @@ def test_the_twin_is_taken_for_the_unit_when_that_is_unplugged(rules: str) -> No
 
 def test_the_twin_need_not_wait_when_no_pod_holds_the_id() -> None:
     node, id_ = held(RULES["serial"], *a_unit("1", 0))
-    node.look(RULES["serial"], without_node("1"), *a_unit("2", 1))
     answer = node.nobody_holds_anything()
+    node.look(RULES["serial"], without_node("1"), *a_unit("2", 1))
     node.look(RULES["serial"], without_node("1"), *a_unit("2", 1), answer=answer)
     assert node.look(RULES["serial"], without_node("1"), *a_unit("2", 1)) == {id_: "Healthy"}
 

@@ -49,6 +49,11 @@ _VERSION = re.compile(r"v?([0-9]{1,6})\.([0-9]{1,6})")
 ByCdi = Callable[[Resource], bool]
 
 
+def is_spec_file(name: str) -> bool:
+    """Whether a file of this name is one of our CDI spec files."""
+    return name.startswith(FILE_PREFIX) and name.endswith(FILE_SUFFIX)
+
+
 def by_cdi(resource: Resource, default: AnswerBy, *, runtime_reads_cdi: bool) -> bool:
     """Whether Allocate answers for this resource by CDI."""
     match resource.answer or default:

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from genericdp import log
-from genericdp.core.cdi import FILE_PREFIX, FILE_SUFFIX
+from genericdp.core.cdi import is_spec_file
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.kept_directory import KeptDirectory, is_abandoned, make_for_all
 from genericdp.files.trust import UntrustedError
@@ -215,7 +215,7 @@ class CdiSpecs:
             return [
                 name
                 for name in os.listdir(directory)
-                if (name.startswith(FILE_PREFIX) and name.endswith(FILE_SUFFIX))
+                if is_spec_file(name)
                 or _NEW.fullmatch(name)
                 or (_NEW_OF_UDEV.fullmatch(name) and is_abandoned(directory, name))
             ]

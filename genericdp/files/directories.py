@@ -16,7 +16,7 @@ The rules of this file:
   may be are noted before the first one is written there, and until they are cleared.
 * Both directories have this note: the disk of one may be full. What either says counts.
 * A directory of spec files is noted by its real path, because a symlink may lead elsewhere by then. It stays
-  noted until it was seen: its file system may be mounted later, or not in this pod.
+  noted until files were removed there: its file system may be mounted later, or not in this pod.
 * A real path has any bytes, and each line is one path, in which backslashes and line breaks are escaped.
 """
 
@@ -26,6 +26,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from genericdp.core.cdi import is_spec_file
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.files.state import StateFile, read_whole, write_whole
@@ -153,12 +154,16 @@ def note_cdi_dirs(settings: Settings, directories: Collection[str]) -> Genericdp
 def clear_cdi_dir(directory: str) -> bool:
     """Remove the CDI spec files from a directory that was `cdi_dir`. Raises GenericdpError.
 
-    Returns False if it cannot be seen.
+    Returns whether there were any.
     """
     from genericdp.files.cdi_specs import CdiSpecs  # noqa: PLC0415  (`check` runs without logging)
 
-    if not os.path.isdir(directory):
-        return False
+    try:
+        were_there = any(map(is_spec_file, os.listdir(directory)))
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return False
+        were_there = False
     try:
         CdiSpecs(directory).withdraw()
     except GenericdpError as error:
@@ -167,7 +172,7 @@ def clear_cdi_dir(directory: str) -> bool:
             hint=f"remove {directory}/genericdp_*.json: container runtimes may read them, and they may lead "
             "to other devices by now",
         ) from error
-    return True
+    return were_there
 
 
 def _pair(of: Settings, settings: Settings) -> tuple[Note, Note]:

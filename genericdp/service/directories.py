@@ -8,7 +8,7 @@ The rules of this file:
   the kubelet answers again for a pod. Other directories take effect only if neither of them names a holder.
 * While the daemon serves, the kubelet has to say so, too.
 * No CDI spec file is written into a directory that is not noted: after a kill and another edit, nobody would
-  remove it.
+  remove it. A former directory is watched until there were files to remove: it may be mounted later.
 * What this process serves with decides. A note that somebody removed or changed, or whose directory is
   another one by now, is written again at once: the next start may follow an edit.
 """
@@ -18,6 +18,7 @@ import os
 from collections.abc import Callable
 
 from genericdp import log
+from genericdp.core.cdi import is_spec_file
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import Held
 from genericdp.core.rules.settings import Settings
@@ -43,6 +44,9 @@ from genericdp.watch import DirectoryWatch
 
 #: How long a note waits that is removed or changed again and again, in seconds.
 AGAIN_S = 1.0
+
+#: How many former directories of CDI spec files are noted although nothing was found there.
+MOST_FORMER = 8
 
 _log = log.get(__name__)
 
@@ -70,6 +74,7 @@ class Directories:
         self._naming = Retry(self._name)
         self._has_failed = False
         self._watches: list[DirectoryWatch] = []
+        self._former: dict[str, DirectoryWatch] = {}
         self._restored = float("-inf")
         # In which directories there may be CDI spec files, whether a note says so, and which were not seen.
         self._cdi_dirs = {os.path.realpath(configured.cdi_dir)}
@@ -126,16 +131,14 @@ class Directories:
             self._are_noted = False
         if not self._are_noted:
             self._note_cdi_dirs()
-        if any(map(os.path.isdir, self._unseen)):
-            self._name()
 
     def close(self) -> None:
         """Write now or never what `begin` has noted and is not there any more."""
-        for watch in self._watches:
-            watch.close()
         if self._watches and self._lost() is not None:
             self._name()
-        self._watches = []
+        for watch in (*self._watches, *self._former.values()):
+            watch.close()
+        self._watches, self._former = [], {}
         self._naming.succeeded()
 
     def _notes(self) -> tuple[Note, ...]:
@@ -167,6 +170,10 @@ class Directories:
             _log.warning("a note for the next start was removed or changed, writing it again", file=note.path)
         self._name()
 
+    def _hear_former(self, names: frozenset[str]) -> None:
+        if not names or any(map(is_spec_file, names)):
+            self._name()
+
     def _name(self) -> None:
         # Before another link directory is named: the note in the one before would be lost.
         failures = self._settle_cdi_dirs()
@@ -186,16 +193,20 @@ class Directories:
     def _settle_cdi_dirs(self) -> list[GenericdpError]:
         """Clear the directories of the CDI spec files of before, and note those that are left."""
         failures = []
-        for each in sorted(self._cdi_dirs - {os.path.realpath(self.served.cdi_dir)}):
+        former = sorted(self._cdi_dirs - {os.path.realpath(self.served.cdi_dir)})
+        for each in former:
+            # Watched before it is looked at: its file system may be mounted in between.
+            if each not in self._former:
+                self._former[each] = DirectoryWatch(each, self._hear_former)
             try:
-                is_seen = clear_cdi_dir(each)
+                is_done = clear_cdi_dir(each)
             except GenericdpError as error:
                 failures.append(error)
                 continue
-            if is_seen:
+            if is_done or (len(former) > MOST_FORMER and os.path.isdir(each)):
                 self._cdi_dirs.discard(each)
-                self._unseen.discard(each)
-            elif each not in self._unseen:
+                self._former.pop(each).close()
+            elif each not in self._unseen and not os.path.isdir(each):
                 self._unseen.add(each)
                 self._say_unseen(each)
         try:

@@ -19,9 +19,10 @@ from genericdp.files.directories import (
     note_cdi_dirs,
     noted_cdi_dirs,
 )
-from genericdp.service.directories import Directories
+from genericdp.service.directories import MOST_FORMER, Directories
 from genericdp.status import client
 from tests.scenes.builders import a_usb_serial
+from tests.scenes.mounts import bind_mounted
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import LoopTime, a_scene
 from tests.scenes.service import settings_below
@@ -239,10 +240,39 @@ async def test_a_directory_that_cannot_be_seen_stays_noted_and_is_cleared_when_i
     assert caplog.messages == [message] * is_in_a_pod
     with closing(Directories(replace(one, cdi_dir=f"{tmp_path}/two"), lambda: None)) as directories:
         directories.begin()
+        assert noted(one) == [f"{tmp_path}/one", f"{tmp_path}/two"]
         (tmp_path / "hidden").rename(tmp_path / "one")
-        directories.note_cdi_dir()
+        await until(lambda: noted(one) == [f"{tmp_path}/two"])
         assert specs_below(tmp_path) == ["two"]
-        assert noted(one) == [f"{tmp_path}/two"]
+
+
+async def test_a_former_directory_is_cleared_when_its_file_system_is_mounted(tmp_path: Path) -> None:
+    """Nothing was found in the empty directory below, and that says nothing about it."""
+    one = settings_below(tmp_path, cdi_dir=f"{tmp_path}/one")
+    begun(one)
+    (tmp_path / "one").rename(tmp_path / "hidden")
+    (tmp_path / "one").mkdir()
+    for _ in range(2):
+        begun(replace(one, cdi_dir=f"{tmp_path}/two"))
+        assert noted(one) == [f"{tmp_path}/one", f"{tmp_path}/two"]
+    with closing(Directories(replace(one, cdi_dir=f"{tmp_path}/two"), lambda: None)) as directories:
+        directories.begin()
+        with bind_mounted(tmp_path / "hidden", tmp_path / "one"):
+            await until(lambda: noted(one) == [f"{tmp_path}/two"])
+        assert specs_below(tmp_path) == ["two"]
+
+
+async def test_of_many_former_directories_in_which_nothing_is_found_none_is_noted(tmp_path: Path) -> None:
+    one = settings_below(tmp_path)
+    former = [f"{tmp_path}/{n}" for n in range(MOST_FORMER + 1)]
+    for few in (former[1:], former):
+        for each in few:
+            Path(each).mkdir(exist_ok=True)
+        note_cdi_dirs(one, few)
+        with closing(Directories(one, lambda: None)) as directories:
+            directories.begin()
+            kept = few if len(few) <= MOST_FORMER else []
+            assert noted(one) == sorted([*kept, one.cdi_dir])
 
 
 async def test_where_a_symlink_led_before_is_cleared(tmp_path: Path) -> None:

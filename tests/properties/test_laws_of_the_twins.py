@@ -1,4 +1,7 @@
-"""Laws of twins that rules take apart by port: no edit and no plug gives a pod the twin of its unit."""
+"""Laws of twins that rules take apart by port: no edit and no plug gives a pod the twin of its unit.
+
+A driver may let go of their nodes, and make them again.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from genericdp.core.memory.memory import TWO_AFTER_S
 from tests.properties.test_laws_of_the_undone_edits import APART, GRACE, Bench, Step, steps
 from tests.scenes.edits import rule
 
@@ -61,7 +65,11 @@ class Twins(Bench):
         other = "Q" if unit == "P" else "P"
         if self.are_known or unit in self.plugged or other in self.plugged:
             self.plug(unit, self.ports[unit])
-            self.are_known |= self.plugged == {"P", "Q"}
+            if self.plugged == {"P", "Q"}:
+                if self.unbound and not self.are_known:
+                    self.node.now += TWO_AFTER_S
+                    self.look()
+                self.are_known = True
 
 
 def check(rules: Mapping[str, str], plugged: set[str], first: int, history: list[Step]) -> None:
@@ -76,13 +84,16 @@ def check(rules: Mapping[str, str], plugged: set[str], first: int, history: list
             bench.edit(names[arguments[0] % len(names)])
         elif name == "plug":
             bench.turn(*arguments)
+        elif name == "bind":
+            bench.bind(arguments[0], 0)
         else:
             getattr(bench, name)(*arguments)
         bench.check()
 
 
 edits = st.tuples(st.just("edit"), st.integers(0, len(IN_ANY_WAY) - 1))
-histories = st.lists(st.one_of(steps, edits, plugging), max_size=14)
+binding = st.tuples(st.just("bind"), st.sampled_from(sorted(UNITS)))
+histories = st.lists(st.one_of(steps, edits, plugging, binding), max_size=14)
 beginnings = st.sampled_from([{"P", "Q"}, {"P"}, {"Q"}])
 
 
@@ -90,6 +101,8 @@ beginnings = st.sampled_from([{"P", "Q"}, {"P"}, {"Q"}])
 @example({"P", "Q"}, 8, [("plug", "Q"), ("edit", 0), ("plug", "Q")])
 @example({"Q"}, 0, [("edit", 9), ("plug", "P"), ("plug", "Q"), ("edit", 0), ("plug", "Q")])
 @example({"Q"}, 13, [("edit", 3), ("plug", "P"), ("plug", "Q"), ("edit", 10), ("plug", "Q")])
+@example({"P"}, 0, [("bind", "P"), ("plug", "Q"), ("plug", "P"), ("bind", "P")])
+@example({"P"}, 0, [("bind", "Q"), ("plug", "Q"), ("plug", "P"), ("bind", "Q")])
 @given(beginnings, st.integers(0, len(IN_ANY_WAY) - 1), histories)
 def test_no_pod_ever_has_the_twin_of_its_unit(
     rules: Mapping[str, str], plugged: set[str], first: int, history: list[Step]

@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 from genericdp.core.cdi import is_spec_file
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short
+from genericdp.files.kept_directory import make_for_all
 from genericdp.files.state import StateFile, read_whole, write_whole
 from genericdp.files.trust import UntrustedError
 
@@ -99,12 +100,17 @@ class Note:
         """Write the file, if it does not say so already. Raises GenericdpError."""
         try:
             if not self.stands():
+                if self.file.startswith("."):
+                    # Beside links, which everybody may follow.
+                    make_for_all(self.directory)
                 write_whole(self.path, b"".join(os.fsencode(line) + b"\n" for line in self.lines))
         except UntrustedError as error:
             raise GenericdpError(f"cannot write '{self.path}': {error}", hint=error.hint) from error
         except OSError as error:
             message = f"cannot write '{self.path}': {error.strerror}"
-            raise GenericdpError(message, hint=what_is_short(error)) from error
+            is_in_the_way = isinstance(error, IsADirectoryError)
+            hint = f"remove '{self.path}'" if is_in_the_way else what_is_short(error)
+            raise GenericdpError(message, hint=hint) from error
 
 
 def notes_of_each_other(settings: Settings, configured: Settings | None = None) -> tuple[Note, ...]:

@@ -182,7 +182,7 @@ class Directories:
                 name_each_other(self.served, self._configured)
             except GenericdpError as error:
                 unnoticed = "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
-                failures.append(GenericdpError(f"{error}; {unnoticed}"))
+                failures.append(GenericdpError(f"{error}; {unnoticed}", hint=error.hint))
         self._has_failed = bool(failures)
         self._naming.tried(not failures)
         hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)

@@ -377,6 +377,8 @@ async def test_each_of_several_failures_is_reported(tmp_path: Path) -> None:
             "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
         )
         assert [*map(str, tried)] == [why, why]
+        assert tried[0] is not None
+        assert f"remove '{one.state_dir}/link_dir'" in tried[0].hint
 
 
 async def test_status_says_that_spec_files_stay_in_a_former_directory(short_dir: Path) -> None:

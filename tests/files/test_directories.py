@@ -1,5 +1,6 @@
 """Settings that name other directories take effect once no pod holds a device."""
 
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -101,6 +102,17 @@ async def test_an_edit_takes_effect_at_once_if_no_pod_holds_a_device(
         assert scene.daemon.settings is scene.service.settings
         assert (short_dir / "other/ftdi_A").is_symlink()
     assert caplog.messages == []
+
+
+def test_everybody_may_follow_links_in_a_directory_that_a_note_made(tmp_path: Path) -> None:
+    settings = settings_below(tmp_path, link_dir=f"{tmp_path}/above/links", state_dir=f"{tmp_path}/state")
+    before = os.umask(0o77)
+    try:
+        name_each_other(settings)
+    finally:
+        os.umask(before)
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("above", "above/links", "state")}
+    assert modes == {"above": 0o755, "above/links": 0o755, "state": 0o700}
 
 
 def test_each_directory_names_the_other_one(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from genericdp.watch.mounts import AGAIN_S
 from tests.scenes.mounts import an_empty_file_system_over, bind_mounted
 from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import idle, until
-from tests.watch.test_directory import Ear
+from tests.watch.test_directory import Ear, as_nobody
 
 
 @contextmanager
@@ -106,6 +106,20 @@ async def test_a_mount_elsewhere_is_not_reported(tmp_path: Path) -> None:
             mount_and_unmount(directory)
             await until(lambda: told)
             told.clear()
+        assert await ear.heard() == []
+
+
+async def test_a_mount_does_not_hasten_the_next_look_at_a_directory_that_cannot_be_watched(
+    short_dir: Path,
+) -> None:
+    """It would be one more look, and one more warning, for each mount."""
+    short_dir.chmod(0o755)
+    secret = short_dir / "secret"
+    secret.mkdir(mode=0)
+    with as_nobody():
+        ear = Ear(secret)
+    with ear, listening() as told, an_empty_file_system_over(secret):
+        await until(lambda: told)
         assert await ear.heard() == []
 
 

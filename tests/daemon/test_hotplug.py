@@ -4,6 +4,7 @@ import asyncio
 import os
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -43,12 +44,15 @@ container_path = "/dev/tap{index}"
 
 
 @asynccontextmanager
-async def a_node(directory: Path, rules: str) -> AsyncIterator[tuple[Kubelet, Service]]:
+async def a_node(
+    directory: Path, rules: str, now: Callable[[], float] = time.monotonic
+) -> AsyncIterator[tuple[Kubelet, Service]]:
     """A kubelet and a daemon that reads real rule files and hears the real udev."""
+    settings = settings_below(directory)
     (directory / "rules.d").mkdir(mode=0o755)
     (directory / "rules.d" / "50-test.toml").write_text(rules)
     rule_files = RuleFiles([str(directory / "rules.d")], DOMAIN)
-    async with Kubelet(directory) as kubelet, Service(settings_below(directory), rule_files) as service:
+    async with Kubelet(directory) as kubelet, Service(settings, rule_files, now=now) as service:
         await kubelet.wait_until(lambda: len(kubelet.capacity) == len(rule_files.resources))
         yield kubelet, service
 
@@ -60,9 +64,9 @@ def nodes_seen(inventory: Inventory) -> set[str]:
     return offered | {refusal.node for refusal in inventory.refusals}
 
 
-def under_umockdev(coroutine: Coroutine[Any, Any, None]) -> None:
+def under_umockdev(coroutine: Coroutine[Any, Any, None], timeout_s: float = 30.0) -> None:
     """Run without counting descriptors: umockdev's library keeps sockets that look like ours."""
-    asyncio.run(asyncio.wait_for(coroutine, 30.0))
+    asyncio.run(asyncio.wait_for(coroutine, timeout_s))
 
 
 @pytest.mark.testbed

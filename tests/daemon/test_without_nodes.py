@@ -1,15 +1,17 @@
 """The unit of a pod stays plugged in, but its driver lets it go or is late; then a twin is plugged in."""
 
+import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from genericdp.core.memory.memory import TWO_AFTER_S
 from genericdp.simulator import Container, Kubelet, Pod, PodStatus
 from tests.daemon.test_hotplug import RULES, a_node, nodes_seen, under_umockdev
 from tests.scenes.rules import FTDI
-from tests.scenes.scene import minors_in, until_allocatable
+from tests.scenes.scene import LoopTime, minors_in, until_allocatable
 from tests.scenes.service import Service
 from tests.scenes.waiting import until
 from tests.udev import gadgets
@@ -108,6 +110,52 @@ def test_a_unit_at_another_port_comes_back_as_soon_as_it_has_its_node(
             assert os.readlink(short_dir / "links" / ID) == "/dev/ttyUSB1"
 
     under_umockdev(main())
+
+
+def test_a_twin_whose_driver_is_late_is_known_as_a_twin_at_once(short_dir: Path, bed: Testbed) -> None:
+    async def main() -> None:
+        bed.plug(gadgets.root_hub())
+        async with a_node(short_dir, RULES) as (kubelet, service):
+            unit = gadgets.serial_dongle("1", tty=0, devnum=5)
+            twin = gadgets.serial_dongle("2", tty=1, devnum=7)
+            bed.plug(unit)
+            await until_allocatable(kubelet, 1)
+            await a_pod(kubelet, "one")
+            bed.plug(tuple(entry for entry in twin if entry not in made_by_driver(twin)))
+            await until(lambda: ID in service.daemon.memory.ties)
+            bed.unplug(unit)
+            await until_allocatable(kubelet, 0)
+            bind(bed, twin)
+            await until_allocatable(kubelet, 1)
+            assert os.readlink(short_dir / "links" / ID) == ID
+
+    under_umockdev(main())
+
+
+def test_a_twin_is_known_as_a_twin_of_a_unit_without_its_device_node_after_a_minute(
+    short_dir: Path, bed: Testbed
+) -> None:
+    async def main() -> None:
+        bed.plug(gadgets.root_hub())
+        loop = asyncio.get_running_loop()
+        async with a_node(short_dir, RULES, now=lambda: loop.time()) as (kubelet, service):
+            unit = gadgets.serial_dongle("1", tty=0, devnum=5)
+            bed.plug(unit)
+            await until_allocatable(kubelet, 1)
+            await a_pod(kubelet, "one")
+            unbind(bed, unit)
+            await until_allocatable(kubelet, 0)
+            bed.plug(gadgets.serial_dongle("2", tty=1, devnum=7))
+            await until(lambda: "which lacks its device node" in reason_of(service))
+            assert not service.daemon.memory.ties
+            LoopTime().advance(TWO_AFTER_S)
+            await until_allocatable(kubelet, 1, capacity=2)
+            made = made_by_driver(unit)
+            bed.unplug(tuple(entry for entry in unit if entry not in made))
+            await until(lambda: reason_of(service).endswith("plug this one in at its old port"))
+            assert os.readlink(short_dir / "links" / ID) == ID
+
+    under_umockdev(main(), TWO_AFTER_S + 30.0)
 
 
 def test_the_twin_is_taken_for_the_unit_when_that_is_unplugged(short_dir: Path, bed: Testbed) -> None:

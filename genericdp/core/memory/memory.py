@@ -215,7 +215,9 @@ def with_beside(memory: Memory, before: Memory, units: Twins, now: float) -> Mem
 
     before  the memory with which the step began
     """
-    beside = {twin: before.beside.get(twin, now) for twin in units - memory.twins}
+    since = {twin: before.beside.get(twin, now) for twin in units - memory.twins}
+    # Of too many, some are not remembered. They have another minute.
+    beside = {twin: then for twin, then in since.items() if now - then < TWO_AFTER_S}
     return replace(memory, beside=beside)
 
 

@@ -137,8 +137,8 @@ def test_a_twin_is_known_as_a_twin_of_a_unit_without_its_device_node_after_a_min
 ) -> None:
     async def main() -> None:
         bed.plug(gadgets.root_hub())
-        loop = asyncio.get_running_loop()
-        async with a_node(short_dir, RULES, now=lambda: loop.time()) as (kubelet, service):
+        clock = LoopTime()
+        async with a_node(short_dir, RULES, now=asyncio.get_running_loop().time) as (kubelet, service):
             unit = gadgets.serial_dongle("1", tty=0, devnum=5)
             bed.plug(unit)
             await until_allocatable(kubelet, 1)
@@ -148,7 +148,7 @@ def test_a_twin_is_known_as_a_twin_of_a_unit_without_its_device_node_after_a_min
             bed.plug(gadgets.serial_dongle("2", tty=1, devnum=7))
             await until(lambda: "which lacks its device node" in reason_of(service))
             assert not service.daemon.memory.ties
-            LoopTime().advance(TWO_AFTER_S)
+            clock.advance(TWO_AFTER_S)
             await until_allocatable(kubelet, 1, capacity=2)
             made = made_by_driver(unit)
             bed.unplug(tuple(entry for entry in unit if entry not in made))

@@ -26,13 +26,16 @@ from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.claims import Claims, Examined, Turnover
 from genericdp.core.inventory.group import Group, find_property
 from genericdp.core.inventory.identity import Identity, basis_of, names_of
-from genericdp.core.inventory.past import NO_TWINS, Past, Twin, Twins, as_whole, twin_of, with_wholes
+from genericdp.core.inventory.past import NO_TWINS, WHOLE, Past, Twin, Twins, as_whole, twin_of, with_wholes
 from genericdp.core.inventory.place import USB_NODE, Place, model_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.resource import Resource
 
 #: The names of the properties that identify a unit.
 Names = tuple[str, ...]
+
+#: A device node that is plugged in: its sys path, and the exact port of its unit.
+_Seat = tuple[str, str]
 
 #: The place of a hub as a whole. Its own node does not count: while a dock is unplugged, it may be there
 #: longer than what is behind it.
@@ -55,50 +58,50 @@ class SideBySide:
         self._names = self._of_rules
         self.twins = NO_TWINS
         self.units = NO_TWINS
-        self._at: dict[Twin, set[tuple[str, str]]] = {}
-        self._in_unit: dict[Twin, set[Twin]] = {}
+        self._at: dict[Twin, dict[str, set[_Seat]]] = {}
 
     def see(self, turnover: Turnover, claims: Claims, past: Past) -> None:
         """Take into account what has left and what has come."""
         names = self._of_rules.union(filter(None, map(names_of, past.bases)))
         if names != self._names:
-            self._names, self._at, self._in_unit = names, {}, {}
+            self._names, self._at = names, {}
             self.twins, self.units = NO_TWINS, NO_TWINS
             turnover = Turnover((), [*claims.examined.values()])
         changed: set[Twin] = set()
         for each in turnover.left:
             for twin, port in self._twins_at(each):
                 changed.add(twin)
-                self._at.get(twin, set()).discard((each.device.sys_path, port))
+                self._remove(twin, (each.device.sys_path, port))
         for each in turnover.came:
             if each.device.initialized and usb_above(each.device.sys_path) not in claims.sockets.new:
                 for twin, port in self._twins_at(each):
                     changed.add(twin)
-                    self._at.setdefault(twin, set()).add((each.device.sys_path, port))
-                    self._in_unit.setdefault(as_whole(twin), set()).add(twin)
-        for unit in [twin for twin in changed if twin == as_whole(twin)]:
-            changed |= self._in_unit.get(unit, set())
-        for twin in changed:
-            if not self._at.get(twin):
-                self._at.pop(twin, None)
-                self._forget(twin)
+                    nodes = self._at.setdefault(as_whole(twin), {})
+                    nodes.setdefault(twin.within, set()).add((each.device.sys_path, port))
+        # A unit that comes or leaves may be the twin of one with other nodes.
+        for unit in {*map(as_whole, changed)}:
+            changed.update(unit._replace(within=within) for within in self._at.get(unit, ()))
         now = {twin for twin in changed if len(self._ports(twin, claims, past)) > 1}
         units = {twin for twin in now if twin == as_whole(twin)}
         self.twins = _renewed(self.twins, changed, now - units)
         self.units = _renewed(self.units, changed, units)
 
-    def _forget(self, twin: Twin) -> None:
+    def _remove(self, twin: Twin, seat: _Seat) -> None:
         unit = as_whole(twin)
-        others = self._in_unit.get(unit, set())
-        others.discard(twin)
-        if not others:
-            self._in_unit.pop(unit, None)
+        nodes = self._at.get(unit, {})
+        seats = nodes.get(twin.within, set())
+        seats.discard(seat)
+        if not seats:
+            nodes.pop(twin.within, None)
+        if not nodes:
+            self._at.pop(unit, None)
 
     def _ports(self, twin: Twin, claims: Claims, past: Past) -> set[str]:
         """The ports of the units that have this in common, now or once they have a driver."""
-        ports = {port for _, port in self._at.get(twin, ())}
+        nodes = self._at.get(as_whole(twin), {})
+        ports = {port for _, port in nodes.get(twin.within, ())}
         if ports:
-            for path, port in self._at.get(as_whole(twin), ()):
+            for path, port in nodes.get(WHOLE, ()):
                 place = claims.examined[path].place
                 if port not in ports and place and _may_lack(twin, place, claims.plugged, past):
                     ports.add(port)

@@ -356,6 +356,14 @@ def test_a_unit_beside_another_one_in_its_socket_is_no_twin() -> None:
     assert seen.twins == frozenset()
 
 
+def test_what_has_left_leaves_nothing_behind() -> None:
+    resources = resources_of(TWO_RULES)
+    seen, claims = SideBySide(resources), Claims(resources)
+    for there in ((FIRST, SECOND), (SECOND,), ()):
+        seen.see(claims.see(by_sys_path(*there)), claims, NO_PAST)
+    assert vars(seen) == vars(SideBySide(resources))
+
+
 def test_siblings_at_one_port_are_no_twins() -> None:
     usb = a_usb_device("1", serial="A5", devnum=9)
     nodes = [a_usb_node(usb, "tty", f"ttyACM{n}", number=f"c 166:{n}") for n in range(2)]

@@ -8,18 +8,19 @@ The rules of this file:
   and reboots, and the runtime resolves the link each time it creates the container.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from genericdp.core.container_paths import ContainerPaths, why_not_together
+from genericdp.core.container_paths import ContainerPaths, beside_runtime
 from genericdp.core.hostile import cdi_name, for_cdi, for_env_name, for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
-from genericdp.core.limits import ENV_LIMIT, size_of_env, why_too_long
+from genericdp.core.limits import why_impossible
 from genericdp.core.rules.name import CDI_ANNOTATION, env_names, kubevirt_env
 from genericdp.core.rules.resource import Resource
-from genericdp.core.rules.template import Template
+from genericdp.core.rules.template import FIELDS, MissingPropertyError, Template
 
 
 # Both are tuples, because one answer may take 20,000 of each: a dataclass takes twice as long to make.
@@ -78,7 +79,18 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
     kubelet tries again. An error here would end the pod.
     """
     chosen = _chosen(offer, ids)
-    resource = offer.resource
+    with _refusing(offer.resource, chosen):
+        return _answer(offer.resource, chosen, link_dir)
+
+
+def device_specs(offer: Offer, ids: Iterable[str], link_dir: str) -> tuple[DeviceSpec, ...]:
+    """The device nodes of that answer. Raises RefusedError."""
+    chosen = _chosen(offer, ids)
+    with _refusing(offer.resource, chosen):
+        return _nodes(chosen, link_dir)[0]
+
+
+def _answer(resource: Resource, chosen: Mapping[str, Device], link_dir: str) -> Allocation:
     specs, announced = _nodes(chosen, link_dir)
     paths_env, ids_env = env_names(resource.name)
     envs = {paths_env: ",".join(announced), ids_env: ",".join(chosen)}
@@ -90,7 +102,8 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
         for index, (id_, device) in enumerate(chosen.items()):
             texts.add_row(str(index), id_, device.nodes[0], device.values)
     mounts, envs = _mounts(resource, texts), _envs(resource, texts, envs)
-    if why := _why_impossible(specs, mounts, envs):
+    inside = dict.fromkeys(spec.container_path for spec in specs)
+    if why := why_impossible(inside, [(mount.container_path, mount.host_path) for mount in mounts], envs):
         raise RefusedError(f"{resource.name}: {why}", RefusalReason.IMPOSSIBLE)
     return Allocation(
         devices=specs,
@@ -104,6 +117,20 @@ def allocate(offer: Offer, ids: Iterable[str], link_dir: str) -> Allocation:
             dict.fromkeys(name for template in resource.cdi for name in texts.cdi_names(template))
         ),
     )
+
+
+@contextmanager
+def _refusing(resource: Resource, chosen: Collection[str]) -> Iterator[None]:
+    """Refuse devices of which a value is not known: a template came with an edit when they were Unhealthy."""
+    try:
+        yield
+    except MissingPropertyError as error:
+        which = " or ".join(f"'{id_}'" for id_ in chosen) if len(chosen) < 4 else f"one of {len(chosen)}"
+        raise RefusedError(
+            f"device {which} of {resource.name} is not available: a template has '{{{error.name}}}', which "
+            "is not known of it; plug it in again",
+            RefusalReason.UNPLUGGED,
+        ) from error
 
 
 def _chosen(offer: Offer, ids: Iterable[str]) -> dict[str, Device]:
@@ -173,7 +200,12 @@ class _Texts:
 
     def of_all(self, templates: Iterable[Template]) -> Iterator[tuple[str, ...]]:
         """The paths that these become in each row, row by row."""
-        return zip(*(self.of(template, for_path) for template in templates), strict=True)
+        return zip(*map(self._paths, templates), strict=True)
+
+    def _paths(self, template: Template) -> Sequence[str]:
+        paths = self.of(template, for_path)
+        is_chosen = any(field.name not in FIELDS for field in template.fields)
+        return [*map(beside_runtime, paths)] if is_chosen else paths
 
     def joined(self, template: Template) -> str:
         """The texts of all rows; equal texts only once."""
@@ -263,28 +295,6 @@ def _envs(resource: Resource, texts: _Texts, envs: Mapping[str, str]) -> dict[st
 def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:
     places = ContainerPaths[bool](nested=True)
     for mount in resource.mounts:
-        inside, outside = (texts.of(path, for_path) for path in (mount.container_path, mount.host_path))
-        for container_path, host_path in zip(inside, outside, strict=True):
+        for container_path, host_path in texts.of_all((mount.container_path, mount.host_path)):
             places.place(container_path, host_path, mount.read_only)
     return tuple(map(MountSpec._make, places))
-
-
-def _why_impossible(
-    devices: Iterable[DeviceSpec], mounts: Iterable[MountSpec], envs: Mapping[str, str]
-) -> str:
-    """Why no runtime can start a container with all of this; "" if one can."""
-    for name, value in envs.items():
-        if (size := size_of_env(name, value)) > ENV_LIMIT:
-            return (
-                f"the env '{for_quote(name)}' would have {size} bytes, and Linux permits {ENV_LIMIT}; "
-                "request fewer devices for a container, or shorten the env in the rule"
-            )
-    # In this order, the reason is the same in every process.
-    nodes = dict.fromkeys(spec.container_path for spec in devices)
-    inside = (*nodes, *(mount.container_path for mount in mounts))
-    outside = (mount.host_path for mount in mounts)
-    for whose, paths in (("container", inside), ("host", outside)):
-        for path in paths:
-            if why := why_too_long(path):
-                return f"the {whose} path '{for_quote(path)}' would have {why}; shorten it in the rule"
-    return why_not_together([mount.container_path for mount in mounts], nodes)

@@ -8,10 +8,12 @@ The rules of this file:
   path that would be both gets a number.
 * A runtime mounts first, and then uses what it finds at the path of a device node as that node (runc). So a
   mount at that path or below it is refused: a number would hide a mistake.
+* What a runtime makes below /dev of every container is not replaced by a device that calls itself so.
 * Entering a path costs the same however many are taken: an answer may have 20,000 that want one path. Whether
   mounts keep a node out costs the same however deep their paths are.
 """
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +21,13 @@ from itertools import count
 from typing import Generic, TypeVar
 
 Access = TypeVar("Access")
+
+#: What is below /dev of every container: devices, mounts and symlinks of the runtimes (runtime-spec,
+#: config-linux.md, "Default Devices"), and the default `terminationMessagePath` of Kubernetes.
+_OF_RUNTIME = re.compile(
+    r"/dev/(?:null|zero|full|u?random|tty|console|ptmx|pts|shm|mqueue|fd|std(?:in|out|err)|core|termination-log)"
+    "(?=/|$)"
+)
 
 
 class ContainerPaths(Generic[Access]):
@@ -93,6 +102,12 @@ class _Beside:
 
     next: int = 1
     paths: dict[str, str] = field(default_factory=dict)
+
+
+def beside_runtime(path: str) -> str:
+    """A path with names that a device chose, in another place if the runtime has the first one below /dev."""
+    found = _OF_RUNTIME.match(path)
+    return path if found is None else f"{found.group()}-1{path[found.end() :]}"
 
 
 def why_not_together(mounts: Iterable[str], nodes: Iterable[str]) -> str:

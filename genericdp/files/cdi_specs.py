@@ -7,7 +7,8 @@ The rules of this file:
 * A file that cannot be written is removed: what it said may lead to another device by now. For this, the
   directory stays open after the first time: without a descriptor, nothing else would open it.
 * Of the other files in the directory, only those with a name of ours are touched. They are of an earlier
-  process. A directory that was mounted, or that a symlink leads to by now, may have some, too.
+  process. A directory that was mounted, or that a symlink leads to by now, may have some, too. The program of
+  the udev rule takes lines out of a file, and may put it back although it was removed meanwhile.
 * Only the genericdp that holds the lock writes and removes files, so no other one that runs has written
   them. The lock of the udev rule has another name.
 * Everybody may read the files, whatever the umask is: a runtime need not run as root.
@@ -157,6 +158,21 @@ class CdiSpecs:
         """Whether the files that were written still exist: those of these names, or all of them."""
         files = {name: self._written[name] for name in names or self._written if name in self._written}
         return all(_is_same(f"{self.directory}/{name}", before) for name, (_, before) in files.items())
+
+    def has_strangers(self, names: Collection[str] = ()) -> bool:
+        """Whether there are files with a name of ours that were not written here: of these names, or any.
+
+        The next `apply` removes them. Those of another genericdp that has the lock do not count.
+        """
+        if self._is_left_alone:
+            return False
+        if not names:
+            with suppress(OSError):
+                names = os.listdir(self.directory)
+        strangers = (name for name in names if is_spec_file(name) and name not in self._written)
+        found = any(os.path.lexists(f"{self.directory}/{name}") for name in strangers)
+        self._is_cleared = self._is_cleared and not found
+        return found
 
     def says(self, name: str, text: str) -> bool:
         """Whether a file was written with this content and still exists. Needs no descriptor."""

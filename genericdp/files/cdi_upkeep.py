@@ -164,8 +164,8 @@ class CdiUpkeep:
 
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too, and what the udev rule removes at an unplug. The next step
-        # corrects that. What it does not, a second later: a program may change them again and again. But a
-        # directory that replaced this one may have files that lead to other devices.
+        # corrects that. What it does not, a second later: a program may change them again and again. But
+        # other files, and those in a directory that replaced this one, may lead to other devices.
         if self._specs.waits and LOCK in names:
             # The other genericdp may have ended.
             self._again()
@@ -173,9 +173,9 @@ class CdiUpkeep:
             if not names:
                 self._is_withdrawn = False
                 self._give_up()
-        elif not self._is_right(names):
+        elif (has_strangers := self._specs.has_strangers(names)) or not self._is_right(names):
             now = asyncio.get_running_loop().time()
-            if names or now - self._restored < AGAIN_S:
+            if (names and not has_strangers) or now - self._restored < AGAIN_S:
                 self._retry.failed()
             else:
                 self._restored = now

@@ -14,6 +14,7 @@ from genericdp.core.allocate import (
     RefusalReason,
     RefusedError,
     allocate,
+    device_specs,
 )
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
@@ -23,6 +24,7 @@ from genericdp.core.memory.remember import remember
 from genericdp.core.rules.name import env_names, kubevirt_env
 from tests.scenes.builders import (
     GPU_RULE,
+    a_device,
     a_fuse,
     a_gpu,
     a_kfd,
@@ -449,6 +451,75 @@ def test_a_device_of_which_only_the_id_is_known_is_an_error_that_says_what_to_do
         allocate(restarted, ["ftdi_A"], LINKS)
     assert str(unknown.value) == "device 'ftdi_A' of example.com/ftdi is unplugged; plug it in again"
     assert unknown.value.reason is RefusalReason.UNPLUGGED
+
+
+#: Templates that an edit may bring, each with the field of which nothing is known.
+UNKNOWN = {
+    'env = { X = "{ID_NEW}" }': "ID_NEW",
+    'env = { "X_{ID_NEW}" = "1" }': "ID_NEW",
+    'env = { X = "{sysname}" }': "sysname",
+    'annotations = { "x/y" = "{ID_NEW}" }': "ID_NEW",
+    'annotations = { "cdi.k8s.io/x" = "v.example/class={ID_NEW}" }': "ID_NEW",
+    'cdi = ["v.example/class={ID_NEW}"]': "ID_NEW",
+    'mounts = [{ host_path = "/srv/{ID_NEW}", container_path = "/cal" }]': "ID_NEW",
+    'mounts = [{ host_path = "/srv", container_path = "/cal/{ID_NEW}" }]': "ID_NEW",
+}
+
+
+@pytest.mark.parametrize(("keys", "name"), UNKNOWN.items())
+@pytest.mark.parametrize("ids", [("ftdi_A",), ("ftdi_A", "ftdi_B")], ids=["alone", "with another one"])
+def test_a_template_that_came_with_an_edit_while_the_device_was_away_is_an_error_that_says_so(
+    keys: str, name: str, ids: tuple[str, ...]
+) -> None:
+    other = replace(B, properties={**B.properties, "ID_NEW": "x"})
+    _, memory = remember(inventory_of(FTDI, A, other), Memory(), 0.0)
+    inventory, _ = remember(inventory_of(f"{FTDI}{keys}\n", other), memory, 1.0)
+    with pytest.raises(RefusedError) as refused:
+        allocate(the_offer(inventory), ids, LINKS)
+    which = " or ".join(f"'{id_}'" for id_ in ids)
+    assert str(refused.value) == (
+        f"device {which} of example.com/ftdi is not available: a template has '{{{name}}}', which is not "
+        "known of it; plug it in again"
+    )
+    assert refused.value.reason is RefusalReason.UNPLUGGED
+    assert allocate(the_offer(inventory), ["ftdi_B"], LINKS).devices
+
+
+def test_the_device_nodes_of_an_answer_do_not_depend_on_its_other_texts() -> None:
+    _, memory = remember(inventory_of(FTDI, A), Memory(), 0.0)
+    inventory, _ = remember(inventory_of(f'{FTDI}env = {{ X = "{{ID_NEW}}" }}\n'), memory, 1.0)
+    offer = the_offer(inventory)
+    assert device_specs(offer, ["ftdi_A"], LINKS) == answer(FTDI, [A]).devices
+    with pytest.raises(RefusedError):
+        device_specs(offer, ["ftdi_B"], LINKS)
+
+
+@pytest.mark.parametrize(
+    ("template", "chosen", "path"),
+    [
+        ("/dev/{ID_X}", "null", "/dev/null-1"),
+        ("/dev/{ID_X}", "urandom", "/dev/urandom-1"),
+        ("/dev/{ID_X}", "termination-log", "/dev/termination-log-1"),
+        ("/dev/{ID_X}{ID_NO|l}", "nul", "/dev/null-1"),
+        ("/dev/{ID_X}/a", "pts", "/dev/pts-1/a"),
+        ("/dev/{ID_X}", "nullable", "/dev/nullable"),
+        ("/dev/x/{ID_X}", "null", "/dev/x/null"),
+        ("/data/{ID_X}", "null", "/data/null"),
+    ],
+)
+def test_no_device_replaces_what_runtimes_make_in_every_container(
+    template: str, chosen: str, path: str
+) -> None:
+    device = replace(A, properties={**A.properties, "ID_X": chosen})
+    assert [*paths(answer(f'{FTDI}container_path = "{template}"\n', [device]))] == [path]
+
+
+def test_a_rule_may_put_a_device_in_the_place_of_what_runtimes_make() -> None:
+    """As a hardware random number generator."""
+    assert [*paths(answer(f'{FTDI}container_path = "/dev/random"\n', [A]))] == ["/dev/random"]
+    random = a_device("/sys/devices/virtual/mem/random", subsystem="mem", node="/dev/random", number="c 1:8")
+    rules = FTDI.replace('SUBSYSTEM = "tty"', 'SUBSYSTEM = "mem"') + "allow_dangerous = true\n"
+    assert [*paths(answer(rules, [random]))] == ["/dev/random"]
 
 
 def test_no_id_is_an_empty_answer() -> None:

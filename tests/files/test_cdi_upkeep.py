@@ -1,6 +1,7 @@
 """When the CDI spec files are written again, and what happens to devices meanwhile."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -156,6 +157,45 @@ async def test_what_the_udev_rule_removes_at_an_unplug_the_next_step_makes_right
         time.advance(1.0)
         await idle()
         assert (daemon.steps, caplog.messages) == (2, [])
+
+
+@pytest.mark.parametrize("others", [(), (a_kfd(),)], ids=["no file is left", "another file is left"])
+async def test_a_file_that_comes_back_after_its_devices_have_left_goes_at_once(
+    tmp_path: Path, others: tuple[UdevDevice, ...]
+) -> None:
+    """The program of the udev rule drops one line of several, while all devices of the file leave."""
+    rules = f'{RULES}\n[[resource]]\nname = "kfd"\nmatch = {{ SUBSYSTEM = "kfd" }}\n'
+    time, daemon, back = LoopTime(), Daemon(tmp_path, rules), tmp_path / "back"
+    with daemon.cdi.serving():
+        daemon.step(A, *others)
+        back.write_text((tmp_path / FILE).read_text())
+        daemon.step(*others)
+        for steps in (3, 4):
+            assert not (tmp_path / FILE).exists()
+            shutil.copy(back, tmp_path / "new")
+            (tmp_path / "new").rename(tmp_path / FILE)
+            if steps == 4:
+                # Not all the time.
+                await until(lambda: daemon.cdi._retry.waits)
+                time.advance(1.0)
+            await until(lambda: not (tmp_path / FILE).exists())
+            assert daemon.steps == steps
+        assert (tmp_path / file_name("example.com/kfd")).exists() is bool(others)
+        assert daemon.tried == [None] * 4
+
+
+async def test_the_file_of_another_genericdp_is_none_that_comes_back(tmp_path: Path) -> None:
+    daemon, other = Daemon(tmp_path), CdiSpecs(str(tmp_path))
+    with daemon.cdi.serving():
+        daemon.step(A)
+        daemon.step()
+        other.apply({FILE: "theirs"})
+        await until(lambda: daemon.steps == 3)
+        other.apply({FILE: "theirs, too"})
+        await idle()
+        assert (daemon.steps, (tmp_path / FILE).read_text()) == (3, "theirs, too")
+    assert other.intact()
+    other.withdraw()
 
 
 async def test_the_files_go_when_genericdp_stops_serving(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from genericdp.core.allocate import RefusedError, allocate
+from genericdp.core.allocate import RefusedError, device_specs
 from genericdp.core.comeback.container import Container, Inside
 from genericdp.core.comeback.plugs import Case
 from genericdp.core.device import DeviceNumber
@@ -142,11 +142,10 @@ class Evidence:
         # Ids are refused to new pods only.
         given = self._given.setdefault(name, replace(offer, refused={}) if offer.refused else offer)
         try:
-            return {
-                each.container_path: each.host_path for each in allocate(given, ids, self.link_dir).devices
-            }
+            specs = device_specs(given, ids, self.link_dir)
         except RefusedError:
             return {}
+        return {each.container_path: each.host_path for each in specs}
 
 
 def _told(inside: Inside | None, offer: Offer) -> Mapping[str, Sequence[DeviceNumber]]:

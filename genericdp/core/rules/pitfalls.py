@@ -8,11 +8,13 @@ The rules of this file:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.rules.grouping import ALL
 from genericdp.core.rules.match import Match, PropertyCondition
 from genericdp.core.rules.resource import NodeTable, Resource
+from genericdp.core.rules.template import FIELDS, Field
 from genericdp.core.rules.typos import misspelled
 from genericdp.core.words import listing
 
@@ -30,7 +32,12 @@ def pitfalls(resources: Sequence[Resource]) -> tuple[str, ...]:
     return tuple(
         f"{resource.name}: {each}"
         for resource in resources
-        for each in (*_in_names(resource), *_in_tables(resource), *_in_sharing(resource, owners))
+        for each in (
+            *_in_names(resource),
+            *_in_tables(resource),
+            *_in_sharing(resource, owners),
+            *_in_paths(resource),
+        )
     )
 
 
@@ -87,6 +94,23 @@ def _in_sharing(resource: Resource, owners: Mapping[str, Resource]) -> Iterator[
                     f"it shares '{name}', which {owner.name} gives to one container at a time; "
                     "that limit does not hold for shared nodes"
                 )
+
+
+def _in_paths(resource: Resource) -> Iterator[str]:
+    """Container paths in which a device chooses the whole name below / or /dev."""
+    nodes = (path for table in resource.nodes for path in table.container_paths)
+    mounts = (mount.container_path for mount in resource.mounts)
+    for path in {path.text: path for path in (*nodes, *mounts)}.values():
+        above, *rest = path.parts
+        name = [*takewhile(lambda part: isinstance(part, Field), rest)]
+        is_whole = len(name) == len(rest) or str(rest[len(name)]).startswith("/")
+        is_chosen = any(isinstance(part, Field) and part.name not in FIELDS for part in name)
+        if above in ("/", "/dev/") and is_whole and is_chosen:
+            _, _, short = resource.name.partition("/")
+            yield (
+                f"a device chooses the whole name in '{path.text}', and may choose that of something else in "
+                f"the container; write '{above}{short}-{path.text.removeprefix(above)}'"
+            )
 
 
 def _owns(resource: Resource, name: str) -> bool:

@@ -25,6 +25,11 @@ SHARED = "shared = true"
 EACH = "write a [[resource.node]] for each node that must be there"
 A_AND_B = bundle('["/dev/a", "/dev/b"]', ALL)
 
+WHOLE = (
+    "bundle: a device chooses the whole name in '{}', and may choose that of something else in the "
+    "container; write '{}'"
+)
+
 DOUBTFUL = {
     "a name lacks a character": (
         bundle('"/dev/a"').replace("DEVNAME", "DEVNAM"),
@@ -53,6 +58,18 @@ DOUBTFUL = {
     "udev has another word for it": (
         bundle('"/dev/a"').replace("DEVNAME", "ID_PRODUCT_ID"),
         "bundle: 'ID_PRODUCT_ID' is not a standard udev property; did you mean 'ID_MODEL_ID'?",
+    ),
+    "a device chooses the whole name of its node": (
+        bundle('"/dev/a"', 'container_path = "/dev/{ID_MODEL}"'),
+        WHOLE.format("/dev/{ID_MODEL}", "/dev/bundle-{ID_MODEL}"),
+    ),
+    "a device chooses the whole name of a directory": (
+        bundle('"/dev/a"', 'container_path = "/dev/{index}{ID_MODEL|x}/a"'),
+        WHOLE.format("/dev/{index}{ID_MODEL|x}/a", "/dev/bundle-{index}{ID_MODEL|x}/a"),
+    ),
+    "a device chooses where a mount is": (
+        bundle('"/dev/a"', 'mounts = [{ host_path = "/srv", container_path = "/{ID_MODEL}" }]'),
+        WHOLE.format("/{ID_MODEL}", "/bundle-{ID_MODEL}"),
     ),
     "a shared table names two nodes": (
         GPU + table('["/dev/a", "/dev/b"]', SHARED),
@@ -104,6 +121,11 @@ FINE = {
     "what need not be there": GPU + table('["/dev/a", "/dev/b"]', SHARED, "optional = true"),
     "a table for each": GPU + table('"/dev/a"', SHARED) + table('"/dev/b"', SHARED),
     "a pattern": bundle('"/dev/video*"', ALL),
+    "a part of a name": bundle('"/dev/a"', 'container_path = "/dev/a-{ID_MODEL}"'),
+    "the beginning of a name": bundle('"/dev/a"', 'container_path = "/dev/{ID_MODEL}-a/b"'),
+    "a name in a directory of its own": bundle('"/dev/a"', 'container_path = "/dev/a/{ID_MODEL}"'),
+    "a name that no device chooses": bundle('"/dev/a"', 'container_path = ["/dev/{devname}", "/dev/{id}"]'),
+    "a link": bundle('"/dev/a"', 'container_path = "{link}"'),
     "a node on some machines only": GPU + table('["/dev/a", "/dev/b*"]', SHARED),
     "a match on more than the name": (
         '[[resource]]\nname = "kfd"\nmatch = { DEVNAME = "/dev/kfd", SUBSYSTEM = "kfd" }\n'

@@ -103,6 +103,7 @@ beginnings = st.sampled_from([{"P", "Q"}, {"P"}, {"Q"}])
 @example({"Q"}, 13, [("edit", 3), ("plug", "P"), ("plug", "Q"), ("edit", 10), ("plug", "Q")])
 @example({"P"}, 0, [("bind", "P"), ("plug", "Q"), ("plug", "P"), ("bind", "P")])
 @example({"P"}, 0, [("bind", "Q"), ("plug", "Q"), ("plug", "P"), ("bind", "Q")])
+@example({"P"}, 0, [("edit", 1), ("plug", "Q"), ("admit", 0), ("plug", "P")])
 @given(beginnings, st.integers(0, len(IN_ANY_WAY) - 1), histories)
 def test_no_pod_ever_has_the_twin_of_its_unit(
     rules: Mapping[str, str], plugged: set[str], first: int, history: list[Step]

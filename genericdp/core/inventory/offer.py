@@ -113,6 +113,21 @@ class Device:
         """Each spot, with the model of the unit there; "" where that is not known."""
         return zip(self.spots, chain(self.models, repeat("")), strict=False)
 
+    def is_another_model_than(self, was: "Device") -> bool:
+        """Whether a link that a serial number names leads to another model now, at another port.
+
+        Parts of a dock may share a serial number. A unit that changes its mode stays at its port.
+        """
+        if self.basis != "serial":
+            return False
+        led = dict(zip(was.links, was.spots_with_models, strict=False))
+        leads = dict(zip(self.links, self.spots_with_models, strict=False))
+        return any(
+            led[link][0].port != spot.port and "" not in (led[link][1], model) and led[link][1] != model
+            for link, (spot, model) in leads.items()
+            if link in led
+        )
+
 
 # Without slots, because cached_property keeps the value in the object.
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ class Renewal:
             return False
         if self._resources[device.id] != resource or self._is_held_by_others(device):
             return True
-        if known is not None and self._leads_elsewhere(known, device):
+        if known and (self._leads_elsewhere(known, device) or device.is_another_model_than(known.device)):
             return True
         if known is None or not (led := dict(zip(known.device.links, known.device.spots, strict=False))):
             return False

@@ -170,6 +170,41 @@ def test_docks_are_no_twins_because_parts_of_them_are() -> None:
     }
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+def test_an_id_that_a_pod_holds_does_not_pass_to_another_model_with_its_serial_number(
+    *, restarts: bool
+) -> None:
+    other = a_stick("2", 2, "6015")
+    node = Node()
+    node.look(rule("b", match=AT_PORT.format(1)), FIRST, other)
+    node.allocate("b_A5")
+    if restarts:
+        node.memory = load(dump(node.memory, "before"), "after")
+    for there in ([], [other]):
+        assert node.look(rule("b", match=ANY), *there) == {"b_A5": "it is unplugged"}
+    (refusal,) = node.inventory.refusals
+    assert refusal.reason == "its id, b_A5, belongs to another unit, which a pod may still hold"
+    told = node.look(rule("b", match=ANY), FIRST, other)
+    assert [*told.values()] == ["Healthy", "Healthy"]
+    assert its_link(node, "b_A5") == FIRST.device_node
+
+
+@pytest.mark.parametrize(
+    ("keys", "moved"),
+    [
+        ((), a_stick("1", 2, "6015")),
+        ((), a_stick("2", 2)),
+        (('identity = ["ID_SERIAL_SHORT"]',), a_stick("2", 2, "6015")),
+    ],
+    ids=["another mode at its port", "another port", "told by a property"],
+)
+def test_a_unit_of_a_pod_may_change_its_model_or_its_port(keys: tuple[str, ...], moved: UdevDevice) -> None:
+    node = Node()
+    (id_,) = node.look(rule("b", *keys, match=ANY), FIRST)
+    node.allocate(id_)
+    assert node.look(rule("b", *keys, match=ANY), moved) == {id_: "Healthy"}
+
+
 @pytest.mark.parametrize(
     ("first", "second", "are_twins"),
     [

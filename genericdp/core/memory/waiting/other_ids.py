@@ -144,8 +144,9 @@ class _Others:
         for spot, model in device.spots_with_models:
             for id_ in dict.fromkeys(self._whereabouts.at_other_ports(spot, model, device.key_hash)):
                 known, was = self._devices[id_], self._devices[id_].device
-                # Twins are told apart by their ports, whatever the rules call them now.
-                is_twin = was.unit in self._ties
+                # Twins are told apart by their ports, whatever the rules call them now. If they became known
+                # as twins under other rules, a pod has to have got the id of this one since.
+                is_twin = was.unit in self._ties or (device.id in self.held and device.unit in self._ties)
                 # Both have ids of the same properties, whose values differ.
                 by_values = (
                     known.resource == offer.resource.name

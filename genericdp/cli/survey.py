@@ -9,7 +9,6 @@ The rules of this file:
 
 import time
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from genericdp.cli.options import open_rules
@@ -82,9 +81,11 @@ def _resumed(files: RuleFiles, settings: Settings) -> tuple[str, ...]:
     """Let what the daemon keeps of files with mistakes be in effect; a remark about each of them."""
     if not any(problem.severity == "error" for problem in files.problems):
         return ()
-    with suppress(GenericdpError):  # `remembered` says so
+    try:
         files.resume(before_edit(settings).state_dir)
         files.reload()
+    except GenericdpError:
+        return ("a daemon may keep the last good versions of such files in effect; run this as root",)
     return tuple(
         f"the last good version of {file.path} is shown: the daemon keeps it in effect"
         for file in files.files

@@ -258,6 +258,8 @@ class CdiSpecs:
 def _unusable(directory: str, error: OSError) -> GenericdpError:
     short = what_is_short(error)
     hint = short or "it must be a directory that genericdp can write to; see 'cdi_dir' in genericdp.toml"
+    if os.path.islink(directory) and not os.path.exists(directory):
+        hint = f"it is a symlink that leads to nothing: make the directory '{os.path.realpath(directory)}'"
     failure = GenericdpError(f"cannot use the CDI directory '{directory}': {error.strerror}", hint=hint)
     failure.__cause__ = error
     return failure

@@ -23,6 +23,7 @@ import errno
 import fcntl
 import os
 import re
+import shlex
 import signal
 import stat
 from contextlib import ExitStack
@@ -81,7 +82,7 @@ def read_text(path: str, known: str = "") -> str | None:
     except OSError as error:
         raise unreadable(path, error) from error
     if is_open and (not known or data.removeprefix(codecs.BOM_UTF8) != known.encode()):
-        hint = f"it is read once it is closed; 'fuser -v {path}' shows which process has it open"
+        hint = f"it is read once it is closed; 'fuser -v {shlex.quote(path)}' shows which process has it open"
         raise BeingWrittenError(
             (Problem(Location(path, 0), "is open for writing and may be incomplete", hint),)
         )
@@ -214,20 +215,25 @@ def _enter(directory: _Entry, name: str, flags: int) -> _Entry:
     return found
 
 
+def _typed(path: str) -> str:
+    """A path as an operator can type it in a shell, whoever has given it its name."""
+    return "'" + path.replace("'", "'\\''") + "'"
+
+
 def _check(found: _Entry, directory: _Entry) -> None:
     """Raises UntrustedError for what others can change, or can have put into the directory."""
     path, status = found.path, found.status
     if status.st_uid not in (0, os.geteuid()):
         if stat.S_ISLNK(status.st_mode):
             raise UntrustedError(
-                f"the symlink '{path}' belongs to user {status.st_uid}", hint=f"chown -h root '{path}'"
+                f"the symlink '{path}' belongs to user {status.st_uid}", hint=f"chown -h root {_typed(path)}"
             )
-        raise UntrustedError(f"'{path}' belongs to user {status.st_uid}", hint=f"chown root '{path}'")
+        raise UntrustedError(f"'{path}' belongs to user {status.st_uid}", hint=f"chown root {_typed(path)}")
     if found.is_directory and status.st_mode & stat.S_ISVTX:
         return
     writable = (found.is_directory or found.is_file) and found.others_write
     if writable and not found.is_volume:
-        raise UntrustedError(f"other users can write '{path}'", hint=f"chmod go-w '{path}'")
+        raise UntrustedError(f"other users can write '{path}'", hint=f"chmod go-w {_typed(path)}")
     if not found.is_directory and status.st_nlink > 1 and directory.others_write:
         raise UntrustedError(
             f"'{path}' has a second name, and other users can add names to its directory",

@@ -17,6 +17,7 @@ from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile, this_boot
 from tests.scenes.rules import FTDI
 from tests.scenes.service import settings_below
+from tests.watch.test_directory import as_nobody
 
 NULL = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
 
@@ -27,6 +28,33 @@ def test_after_an_edit_of_state_dir_they_read_the_memory_that_the_daemon_goes_on
     name_each_other(before)
     memory, remarks = remembered(replace(before, state_dir=f"{tmp_path}/other"))
     assert (list(memory.devices), remarks) == (["ftdi_A"], ())
+
+
+def test_who_may_not_see_what_the_daemon_keeps_of_a_file_with_a_mistake_is_told_so(
+    short_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short_dir.chmod(0o755)
+    rules, state, config = short_dir / "rules.d", short_dir / "state", short_dir / "genericdp.toml"
+    rules.mkdir(mode=0o755)
+    state.mkdir(mode=0o700)
+    for path, text in (
+        (rules / "10-null.toml", NULL.replace("match", "macth")),
+        (config, f'state_dir = "{state}"\nlink_dir = "{short_dir}/links"\n'),
+    ):
+        path.write_text(text)
+        path.chmod(0o644)
+    monkeypatch.setattr(options, "RULE_DIRECTORIES", (str(rules),))
+    monkeypatch.setenv("COLUMNS", "1000")
+    # Root sees that nothing is kept. And nobody may be unable to read the modules of Python.
+    assert main(["list", "--config", str(config)]) == 1
+    without = capsys.readouterr()
+    with as_nobody():
+        assert main(["list", "--config", str(config)]) == 1
+    out, err = capsys.readouterr()
+    assert out == without.out == "no rule file can be used: 1 rule file has a mistake, see below\n"
+    assert "note: a daemon" not in without.err
+    note = "note: a daemon may keep the last good versions of such files in effect; run this as root"
+    assert err.splitlines()[-1] == note
 
 
 def test_of_a_rule_file_with_a_mistake_they_use_what_the_daemon_keeps_in_effect(

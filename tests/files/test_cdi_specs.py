@@ -212,6 +212,17 @@ def test_a_directory_that_others_can_write_is_refused(specs: CdiSpecs, cdi: Path
     assert files_in(cdi) == {}
 
 
+def test_a_symlink_that_leads_to_nothing_is_an_error_that_says_so(specs: CdiSpecs, cdi: Path) -> None:
+    cdi.symlink_to("target")
+    with pytest.raises(GenericdpError) as caught:
+        specs.apply({FTDI: "one"})
+    assert str(caught.value) == f"cannot use the CDI directory '{cdi}': No such file or directory"
+    target = cdi.parent / "target"
+    assert caught.value.hint == f"it is a symlink that leads to nothing: make the directory '{target}'"
+    target.mkdir()
+    specs.apply({FTDI: "one"})
+
+
 def test_a_file_in_the_place_of_the_directory_is_an_error(specs: CdiSpecs, cdi: Path) -> None:
     cdi.write_text("")
     with pytest.raises(GenericdpError) as caught:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shlex
 import stat
 import struct
 import subprocess
@@ -62,6 +63,14 @@ def test_the_file_and_every_directory_above_it_belong_to_root_or_to_the_reader(
         f"refused: '{where}' belongs to user {STRANGER}",
         f"chown root '{where}'",
     )
+
+
+def test_the_hint_can_be_typed_whatever_somebody_has_called_the_file(room: Path) -> None:
+    file = room / "in" / "50-x'; touch pwned; echo '.toml"
+    file.write_text("")
+    file.chmod(0o666)
+    _, hint = refusal(file)
+    assert shlex.split(hint) == ["chmod", "go-w", str(file)]
 
 
 @pytest.mark.parametrize("which", ["", "in", "in/file"])

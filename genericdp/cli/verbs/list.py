@@ -138,7 +138,7 @@ def show(
         output.paragraph(_about_links(survey, installed=installed))
     if not rows and not selected:
         why = "no resources: no rule file defines one; 'genericdp suggest' writes rules"
-        output.paragraph(f"no rule is in effect: {survey.mistakes}" if survey.mistakes else why)
+        output.paragraph(f"no rule file can be used: {survey.mistakes}" if survey.mistakes else why)
     overlaps = [
         (f"{overlap.winner}, not {' or '.join(overlap.losers)}", overlap.node)
         for overlap in inventory.overlaps

@@ -69,7 +69,7 @@ class Explanation:
         if self.subject.refusal:
             return self.subject.refusal
         if not self.opinions and self.mistakes:
-            return f"no rule is in effect: {self.mistakes}"
+            return f"no rule file can be used: {self.mistakes}"
         if not self.opinions:
             return "no rule file defines a resource"
         nearest = self.opinions[0]

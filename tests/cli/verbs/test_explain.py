@@ -307,7 +307,7 @@ def test_a_rule_with_a_mistake_is_not_said_to_be_missing(
     assert main(["explain", "--rules", rules, "/dev/null"]) == 1
     out, err = capsys.readouterr()
     assert beginning(out) == (
-        "/dev/null is not offered\nno rule is in effect: 1 rule file has a mistake, see below"
+        "/dev/null is not offered\nno rule file can be used: 1 rule file has a mistake, see below"
     )
     assert "To write a rule" not in out
     assert err == mistake

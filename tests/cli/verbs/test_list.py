@@ -289,10 +289,10 @@ def test_without_resources_there_is_one_line() -> None:
 def test_rules_with_mistakes_are_not_said_to_be_missing() -> None:
     mistakes = tuple(Problem(Location(f"{n}.toml", 1), "unknown key 'x'") for n in (1, 1, 2))
     assert listed(replace(a_machine(a_fuse(), rules=""), problems=mistakes[:2])) == (
-        "no rule is in effect: 1 rule file has a mistake, see below\n"
+        "no rule file can be used: 1 rule file has a mistake, see below\n"
     )
     assert listed(replace(a_machine(a_fuse(), rules=""), problems=mistakes)) == (
-        "no rule is in effect: 2 rule files have mistakes, see below\n"
+        "no rule file can be used: 2 rule files have mistakes, see below\n"
     )
 
 

@@ -6,11 +6,14 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.claims import Claims, Turnover
+from genericdp.core.inventory.past import NO_PAST, WHOLE, Twin
 from genericdp.core.inventory.place import USB_NODE
+from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory import saved
-from genericdp.core.memory.memory import TWO_AFTER_S
+from genericdp.core.memory.memory import TIE_LIMIT, TWO_AFTER_S
 from genericdp.core.memory.remember import next_forgetting
-from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.edits import Node, rule
 
 KIT = rule("kit", 'group_by = "all"')
@@ -191,6 +194,79 @@ def test_the_minute_begins_again_when_one_of_the_two_was_away_or_the_daemon_rest
         else:
             node.look(rules, without_node("1"))
     assert {twin.within for twin in node.memory.twins} == {USB_NODE}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_minute_is_over_at_its_end_and_the_twins_are_remembered_from_then_on(*, restarts: bool) -> None:
+    rules = RULES["serial"]
+    node, _ = held(rules, *a_unit("1", 0))
+    there = without_node("1"), without_node("2")
+    node.look(rules, *there)
+    began = node.now
+    for after, are_known in ((TWO_AFTER_S / 2, False), (TWO_AFTER_S - 0.5, False), (TWO_AFTER_S, True)):
+        node.now = began + after - 1.0
+        node.look(rules, *there)
+        assert (WHOLE in {twin.within for twin in node.memory.twins}) is are_known
+    assert node.memory.beside == {}
+    if restarts:
+        reboot(node)
+    node.look(rules)
+    assert WHOLE in {twin.within for twin in node.memory.twins}
+
+
+def test_one_of_two_that_leaves_ends_the_minute() -> None:
+    rules = RULES["serial"]
+    node, _ = held(rules, *a_unit("1", 0))
+    node.look(rules, without_node("1"), without_node("2"))
+    assert node.memory.beside
+    node.look(rules, without_node("1"))
+    assert node.memory.beside == {}
+
+
+def test_of_too_many_twins_those_that_are_not_remembered_have_another_minute() -> None:
+    rules = RULES["serial"]
+    node, _ = held(rules, *a_unit("1", 0, serial="B6"))
+    there = without_node("1"), without_node("2")
+    whole = Twin("serial", "A5", "0403:6001", WHOLE)
+    many = frozenset(whole._replace(key=str(n)) for n in range(TIE_LIMIT))
+    node.look(rules, *there)
+    node.now += TWO_AFTER_S
+    node.memory = replace(node.memory, twins=many)
+    node.look(rules, *there)
+    assert (whole in node.memory.twins, node.memory.beside) == (False, {})
+    node.look(rules, *there)
+    assert node.memory.beside == {whole: node.now}
+
+
+def test_units_as_a_whole_that_are_twins_of_remembered_devices_are_never_too_many() -> None:
+    rules = RULES["serial"]
+    node, _ = held(rules, *a_unit("1", 0))
+    whole = Twin("serial", "A5", "0403:6001", WHOLE)
+    many = frozenset(whole._replace(key=str(n)) for n in range(TIE_LIMIT))
+    node.memory = replace(node.memory, twins=many | {whole})
+    node.look(rules)
+    assert node.memory.twins == {whole}
+
+
+def test_two_units_that_have_lost_their_nodes_are_no_twins_at_once() -> None:
+    """While a dock is torn down, one of them may be what is left of the other one."""
+    resources = resources_of(RULES["serial"])
+    seen, claims = SideBySide(resources), Claims(resources)
+    for there in (a_unit("1", 0), [without_node("1"), without_node("2")]):
+        seen.see(claims.see(by_sys_path(*there)), claims, NO_PAST)
+    assert {twin.within for twin in seen.twins} == {USB_NODE}
+    assert {twin.within for twin in seen.units} == {WHOLE}
+
+
+def test_what_other_properties_told_is_forgotten_with_them() -> None:
+    foo, twins = {"FOO": "x"}, SideBySide(resources_of(rule("x")))
+    claims = Claims(resources_of(rule("x")))
+    there = [without_node(port, serial=None, properties=foo) for port in "12"]
+    turnover, past = claims.see(by_sys_path(*there)), replace(NO_PAST, bases={"property FOO"})
+    twins.see(turnover, claims, past)
+    assert len(twins.twins) == len(twins.units) == 1
+    twins.see(Turnover((), ()), claims, NO_PAST)
+    assert vars(twins) == vars(SideBySide(resources_of(rule("x"))))
 
 
 def test_hubs_of_one_dock_are_no_twins_however_long_they_are_there() -> None:

@@ -84,8 +84,9 @@ def _quoted(value: object) -> str:
     text = text_of(value)
     if text and not set(text) & set(" ='\""):
         return text
-    if "'" in text and '"' not in text:
-        return f'"{text}"'  # a command in a hint can still be copied to a shell
+    if "'" in text:
+        # A command in a hint can still be copied to a shell, unless it has both.
+        return '"' + text.replace('"', '\\"') + '"'
     return f"'{text}'"
 
 

@@ -68,7 +68,7 @@ def test_a_hint_to_type_stands_as_it_is_typed_and_no_hint_stands_nowhere() -> No
     assert lines_of(stream) == [
         "error   refused  hint=\"chmod go-w 'my rules'\"",
         "error   is not a regular file",
-        "error   both  why=\"'a' is not \\\"b\\\"\"",
+        'error   both  why="\'a\' is not \\"b\\""',
     ]
 
 

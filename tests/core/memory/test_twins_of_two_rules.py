@@ -9,7 +9,7 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims, Turnover
-from genericdp.core.inventory.past import NO_PAST, Twin, twin_of
+from genericdp.core.inventory.past import NO_PAST, WHOLE, Twin, twin_of
 from genericdp.core.inventory.place import locate
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.answer import Answer
@@ -338,6 +338,19 @@ def test_twins_are_tied_although_nothing_else_has_changed_in_the_resource_of_one
     after = builder.build(by_sys_path(FIRST, SECOND))
     assert after == Builder(resources, DOMAIN).build(by_sys_path(FIRST, SECOND))
     assert any(name.startswith("b") for name in after.ties)
+
+
+@pytest.mark.parametrize("keys", [(), ('group_by = "all"',)], ids=["device", "link of a kit"])
+def test_a_unit_is_tied_when_it_becomes_known_as_a_twin_and_nothing_else_has_changed(
+    keys: tuple[str, ...],
+) -> None:
+    resources = resources_of(rule("b", *keys, match=ANY))
+    builder, there = Builder(resources, DOMAIN), by_sys_path(SECOND)
+    assert builder.build(there).ties == {}
+    past = replace(NO_PAST, twins=frozenset({Twin("serial", "A5", "0403:6001", WHOLE)}))
+    after = builder.build(there, past)
+    assert after == Builder(resources, DOMAIN).build(there, past)
+    assert after.ties
 
 
 def test_a_part_of_a_kit_whose_twin_another_rule_takes_has_its_link_without_a_mark() -> None:

@@ -28,7 +28,6 @@ from genericdp.core.inventory.group import Group, find_property
 from genericdp.core.inventory.identity import Identity, basis_of, names_of
 from genericdp.core.inventory.past import NO_TWINS, WHOLE, Past, Twin, Twins, as_whole, twin_of, with_wholes
 from genericdp.core.inventory.place import USB_NODE, Place, model_of
-from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.resource import Resource
 
 #: The names of the properties that identify a unit.
@@ -81,7 +80,7 @@ class SideBySide:
         # A unit that comes or leaves may be the twin of one with other nodes.
         for unit in {*map(as_whole, changed)}:
             changed.update(unit._replace(within=within) for within in self._at.get(unit, ()))
-        now = {twin for twin in changed if len(self._ports(twin, claims, past)) > 1}
+        now = {twin for twin in changed if self._is_plugged_in_twice(twin, claims, past)}
         units = {twin for twin in now if twin == as_whole(twin)}
         self.twins = _renewed(self.twins, changed, now - units)
         self.units = _renewed(self.units, changed, units)
@@ -96,16 +95,15 @@ class SideBySide:
         if not nodes:
             self._at.pop(unit, None)
 
-    def _ports(self, twin: Twin, claims: Claims, past: Past) -> set[str]:
-        """The ports of the units that have this in common, now or once they have a driver."""
+    def _is_plugged_in_twice(self, twin: Twin, claims: Claims, past: Past) -> bool:
+        """Whether units at several ports have this in common, or will have it once they have a driver."""
         nodes = self._at.get(as_whole(twin), {})
         ports = {port for _, port in nodes.get(twin.within, ())}
-        if ports:
-            for path, port in nodes.get(WHOLE, ()):
-                place = claims.examined[path].place
-                if port not in ports and place and _may_lack(twin, place, claims.plugged, past):
-                    ports.add(port)
-        return ports
+        if len(ports) != 1:
+            return len(ports) > 1
+        lacking = (claims.examined[path].place for path, port in nodes.get(WHOLE, ()) if port not in ports)
+        unit = next((unit for unit in lacking if unit is not None and not _is_left(unit, past)), None)
+        return unit is not None and not claims.plugged.is_coming(unit.spot._replace(within=twin.within))
 
     def _twins_at(self, examined: Examined) -> Iterator[tuple[Twin, str]]:
         """What a device node, and the hubs above it, would have in common with twins; each with the port."""
@@ -128,10 +126,9 @@ class SideBySide:
             hub = hub.parent and hub.parent.usb_device
 
 
-def _may_lack(twin: Twin, unit: Place, plugged: Plugged, past: Past) -> bool:
-    """Whether a unit is one that will have a twin's node: not what is left of it, and not on its way."""
-    is_left = (unit.model, unit.spot.serial) in past.at.units(unit.port.exact)
-    return not is_left and not plugged.is_coming(unit.spot._replace(within=twin.within))
+def _is_left(unit: Place, past: Past) -> bool:
+    """Whether it may be what is left of a unit that is being unplugged."""
+    return (unit.model, unit.spot.serial) in past.at.units(unit.port.exact)
 
 
 def _renewed(twins: Twins, changed: Collection[Twin], now: Collection[Twin]) -> Twins:

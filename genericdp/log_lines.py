@@ -86,7 +86,9 @@ def _quoted(value: object) -> str:
         return text
     if "'" in text:
         # A command in a hint can still be copied to a shell, unless it has both.
-        return '"' + text.replace('"', '\\"') + '"'
+        if '"' in text or text.endswith("\\"):
+            text = text.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{text}"'
     return f"'{text}'"
 
 

@@ -84,8 +84,8 @@ def _resumed(files: RuleFiles, settings: Settings) -> tuple[str, ...]:
     try:
         files.resume(before_edit(settings).state_dir)
         files.reload()
-    except GenericdpError:
-        return ("a daemon may keep the last good versions of such files in effect; run this as root",)
+    except GenericdpError as error:
+        return (f"{error}; the daemon may still use the last good version of a rule file with mistakes",)
     return tuple(
         f"the last good version of {file.path} is shown: the daemon keeps it in effect"
         for file in files.files

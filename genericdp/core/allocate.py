@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from genericdp.core.container_paths import ContainerPaths, beside_runtime
+from genericdp.core.container_paths import ContainerPaths, beside_runtime, why_impossible
 from genericdp.core.hostile import cdi_name, for_cdi, for_env_name, for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
-from genericdp.core.limits import why_impossible
 from genericdp.core.rules.name import CDI_ANNOTATION, env_names, kubevirt_env
 from genericdp.core.rules.resource import Resource
-from genericdp.core.rules.template import FIELDS, MissingPropertyError, Template
+from genericdp.core.rules.template import MissingPropertyError, Template
 
 
 # Both are tuples, because one answer may take 20,000 of each: a dataclass takes twice as long to make.
@@ -121,14 +120,14 @@ def _answer(resource: Resource, chosen: Mapping[str, Device], link_dir: str) -> 
 
 @contextmanager
 def _refusing(resource: Resource, chosen: Collection[str]) -> Iterator[None]:
-    """Refuse devices of which a value is not known: a template came with an edit when they were Unhealthy."""
+    """Refuse if a template needs a value that a device lacks: an edit may add one while it is Unhealthy."""
     try:
         yield
     except MissingPropertyError as error:
-        which = " or ".join(f"'{id_}'" for id_ in chosen) if len(chosen) < 4 else f"one of {len(chosen)}"
+        which = f"one of {len(chosen)} devices" if len(chosen) > 1 else f"device '{next(iter(chosen))}'"
         raise RefusedError(
-            f"device {which} of {resource.name} is not available: a template has '{{{error.name}}}', which "
-            "is not known of it; plug it in again",
+            f"{resource.name}: the rule uses '{{{error.name}}}', which {which} lacks; plug it in again if it "
+            f"is unplugged, or write a default, '{{{error.name}|default}}'",
             RefusalReason.UNPLUGGED,
         ) from error
 
@@ -199,13 +198,13 @@ class _Texts:
         return template.expand(len(self._nodes), self._column, clean)
 
     def of_all(self, templates: Iterable[Template]) -> Iterator[tuple[str, ...]]:
-        """The paths that these become in each row, row by row."""
-        return zip(*map(self._paths, templates), strict=True)
+        """The container paths that these become in each row, row by row."""
+        return zip(*map(self.container_paths, templates), strict=True)
 
-    def _paths(self, template: Template) -> Sequence[str]:
+    def container_paths(self, template: Template) -> Sequence[str]:
+        """The container path of each row."""
         paths = self.of(template, for_path)
-        is_chosen = any(field.name not in FIELDS for field in template.fields)
-        return [*map(beside_runtime, paths)] if is_chosen else paths
+        return [*map(beside_runtime, paths)] if template.may_name_below("/dev/") else paths
 
     def joined(self, template: Template) -> str:
         """The texts of all rows; equal texts only once."""
@@ -295,6 +294,7 @@ def _envs(resource: Resource, texts: _Texts, envs: Mapping[str, str]) -> dict[st
 def _mounts(resource: Resource, texts: _Texts) -> tuple[MountSpec, ...]:
     places = ContainerPaths[bool](nested=True)
     for mount in resource.mounts:
-        for container_path, host_path in texts.of_all((mount.container_path, mount.host_path)):
+        inside, outside = texts.container_paths(mount.container_path), texts.of(mount.host_path, for_path)
+        for container_path, host_path in zip(inside, outside, strict=True):
             places.place(container_path, host_path, mount.read_only)
     return tuple(map(MountSpec._make, places))

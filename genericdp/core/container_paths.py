@@ -15,10 +15,13 @@ The rules of this file:
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Generic, TypeVar
+
+from genericdp.core.hostile import for_quote
+from genericdp.core.limits import ENV_LIMIT, size_of_env, why_too_long
 
 Access = TypeVar("Access")
 
@@ -108,6 +111,29 @@ def beside_runtime(path: str) -> str:
     """A path with names that a device chose, in another place if the runtime has the first one below /dev."""
     found = _OF_RUNTIME.match(path)
     return path if found is None else f"{found.group()}-1{path[found.end() :]}"
+
+
+def why_impossible(
+    nodes: Collection[str], mounts: Collection[tuple[str, str]], envs: Mapping[str, str]
+) -> str:
+    """Why no runtime can start a container with all of this; "" if one can.
+
+    nodes   the container paths of device nodes
+    mounts  the container path and the path on the host of each
+    """
+    for name, value in envs.items():
+        if (size := size_of_env(name, value)) > ENV_LIMIT:
+            return (
+                f"the env '{for_quote(name)}' would have {size} bytes, and Linux permits {ENV_LIMIT}; "
+                "request fewer devices for a container, or shorten the env in the rule"
+            )
+    # In this order, the reason is the same in every process.
+    inside = (*nodes, *(path for path, _ in mounts))
+    for whose, paths in (("container", inside), ("host", (path for _, path in mounts))):
+        for path in paths:
+            if why := why_too_long(path):
+                return f"the {whose} path '{for_quote(path)}' would have {why}; shorten it in the rule"
+    return why_not_together([path for path, _ in mounts], nodes)
 
 
 def why_not_together(mounts: Iterable[str], nodes: Iterable[str]) -> str:

@@ -1,10 +1,5 @@
 """Limits that the kernel sets and several layers check."""
 
-from collections.abc import Collection, Mapping
-
-from genericdp.core.container_paths import why_not_together
-from genericdp.core.hostile import for_quote
-
 #: The longest path of a unix socket, in bytes (unix(7): 108 with the zero at the end).
 SOCKET_PATH_LIMIT = 107
 
@@ -32,29 +27,6 @@ def why_too_long(path: str) -> str:
         return ""
     longest = max(len(name.encode()) for name in path.split("/"))
     return f"a name of {longest} bytes, and Linux permits {NAME_LIMIT}"
-
-
-def why_impossible(
-    nodes: Collection[str], mounts: Collection[tuple[str, str]], envs: Mapping[str, str]
-) -> str:
-    """Why no runtime can start a container with all of this; "" if one can.
-
-    nodes   the container paths of device nodes
-    mounts  the container path and the path on the host of each
-    """
-    for name, value in envs.items():
-        if (size := size_of_env(name, value)) > ENV_LIMIT:
-            return (
-                f"the env '{for_quote(name)}' would have {size} bytes, and Linux permits {ENV_LIMIT}; "
-                "request fewer devices for a container, or shorten the env in the rule"
-            )
-    # In this order, the reason is the same in every process.
-    inside = (*nodes, *(path for path, _ in mounts))
-    for whose, paths in (("container", inside), ("host", (path for _, path in mounts))):
-        for path in paths:
-            if why := why_too_long(path):
-                return f"the {whose} path '{for_quote(path)}' would have {why}; shorten it in the rule"
-    return why_not_together([path for path, _ in mounts], nodes)
 
 
 def _has_long_name(path: bytes) -> bool:

@@ -159,18 +159,18 @@ class CdiSpecs:
         files = {name: self._written[name] for name in names or self._written if name in self._written}
         return all(_is_same(f"{self.directory}/{name}", before) for name, (_, before) in files.items())
 
-    def has_strangers(self, names: Collection[str] = ()) -> bool:
+    def notice_foreign(self, names: Collection[str] = ()) -> bool:
         """Whether there are files with a name of ours that were not written here: of these names, or any.
 
-        The next `apply` removes them. Those of another genericdp that has the lock do not count.
+        If so, makes the next `apply` remove them. Those of another genericdp that has the lock do not count.
         """
         if self._is_left_alone:
             return False
         if not names:
             with suppress(OSError):
                 names = os.listdir(self.directory)
-        strangers = (name for name in names if is_spec_file(name) and name not in self._written)
-        found = any(os.path.lexists(f"{self.directory}/{name}") for name in strangers)
+        foreign = (name for name in names if is_spec_file(name) and name not in self._written)
+        found = any(os.path.lexists(f"{self.directory}/{name}") for name in foreign)
         self._is_cleared = self._is_cleared and not found
         return found
 

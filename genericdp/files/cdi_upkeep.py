@@ -173,9 +173,9 @@ class CdiUpkeep:
             if not names:
                 self._is_withdrawn = False
                 self._give_up()
-        elif (has_strangers := self._specs.has_strangers(names)) or not self._is_right(names):
+        elif (are_foreign := self._specs.notice_foreign(names)) or not self._is_right(names):
             now = asyncio.get_running_loop().time()
-            if (names and not has_strangers) or now - self._restored < AGAIN_S:
+            if (names and not are_foreign) or now - self._restored < AGAIN_S:
                 self._retry.failed()
             else:
                 self._restored = now

@@ -100,8 +100,8 @@ class Note:
         """Write the file, if it does not say so already. Raises GenericdpError."""
         try:
             if not self.stands():
-                if self.file.startswith("."):
-                    # Beside links, which everybody may follow.
+                if self.file in (STATE_DIR, CDI_DIR_BESIDE_LINKS):
+                    # Everybody may follow the links there.
                     make_for_all(self.directory)
                 write_whole(self.path, b"".join(os.fsencode(line) + b"\n" for line in self.lines))
         except UntrustedError as error:

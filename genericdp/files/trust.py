@@ -23,7 +23,6 @@ import errno
 import fcntl
 import os
 import re
-import shlex
 import signal
 import stat
 from contextlib import ExitStack
@@ -82,7 +81,7 @@ def read_text(path: str, known: str = "") -> str | None:
     except OSError as error:
         raise unreadable(path, error) from error
     if is_open and (not known or data.removeprefix(codecs.BOM_UTF8) != known.encode()):
-        hint = f"it is read once it is closed; 'fuser -v {shlex.quote(path)}' shows which process has it open"
+        hint = f"it is read once it is closed; to see which process has it open: fuser -v {_typed(path)}"
         raise BeingWrittenError(
             (Problem(Location(path, 0), "is open for writing and may be incomplete", hint),)
         )
@@ -216,7 +215,7 @@ def _enter(directory: _Entry, name: str, flags: int) -> _Entry:
 
 
 def _typed(path: str) -> str:
-    """A path as an operator can type it in a shell, whoever has given it its name."""
+    """A path as an operator can type it in a shell, in quotes as in all messages."""
     return "'" + path.replace("'", "'\\''") + "'"
 
 

@@ -45,7 +45,7 @@ from genericdp.watch import DirectoryWatch
 #: How long a note waits that is removed or changed again and again, in seconds.
 AGAIN_S = 1.0
 
-#: How many former directories of CDI spec files are noted although nothing was found there.
+#: With more former directories of CDI spec files than this, those in which nothing was found are forgotten.
 MOST_FORMER = 8
 
 _log = log.get(__name__)
@@ -194,6 +194,8 @@ class Directories:
         """Clear the directories of the CDI spec files of before, and note those that are left."""
         failures = []
         former = sorted(self._cdi_dirs - {os.path.realpath(self.served.cdi_dir)})
+        for each in self._former.keys() - {*former}:
+            self._former.pop(each).close()
         for each in former:
             # Watched before it is looked at: its file system may be mounted in between.
             if each not in self._former:

@@ -30,7 +30,7 @@ def test_after_an_edit_of_state_dir_they_read_the_memory_that_the_daemon_goes_on
     assert (list(memory.devices), remarks) == (["ftdi_A"], ())
 
 
-def test_who_may_not_see_what_the_daemon_keeps_of_a_file_with_a_mistake_is_told_so(
+def test_without_root_they_say_that_the_daemon_may_still_use_the_last_good_version(
     short_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short_dir.chmod(0o755)
@@ -52,8 +52,9 @@ def test_who_may_not_see_what_the_daemon_keeps_of_a_file_with_a_mistake_is_told_
         assert main(["list", "--config", str(config)]) == 1
     out, err = capsys.readouterr()
     assert out == without.out == "no rule file can be used: 1 rule file has a mistake, see below\n"
-    assert "note: a daemon" not in without.err
-    note = "note: a daemon may keep the last good versions of such files in effect; run this as root"
+    assert "last good version" not in without.err
+    why = f"cannot read '{state}/link_dir': Permission denied"
+    note = f"note: {why}; the daemon may still use the last good version of a rule file with mistakes"
     assert err.splitlines()[-1] == note
 
 

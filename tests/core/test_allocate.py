@@ -476,10 +476,10 @@ def test_a_template_that_came_with_an_edit_while_the_device_was_away_is_an_error
     inventory, _ = remember(inventory_of(f"{FTDI}{keys}\n", other), memory, 1.0)
     with pytest.raises(RefusedError) as refused:
         allocate(the_offer(inventory), ids, LINKS)
-    which = " or ".join(f"'{id_}'" for id_ in ids)
+    which = "device 'ftdi_A'" if len(ids) == 1 else "one of 2 devices"
     assert str(refused.value) == (
-        f"device {which} of example.com/ftdi is not available: a template has '{{{name}}}', which is not "
-        "known of it; plug it in again"
+        f"example.com/ftdi: the rule uses '{{{name}}}', which {which} lacks; plug it in again if it is "
+        f"unplugged, or write a default, '{{{name}|default}}'"
     )
     assert refused.value.reason is RefusalReason.UNPLUGGED
     assert allocate(the_offer(inventory), ["ftdi_B"], LINKS).devices
@@ -503,7 +503,9 @@ def test_the_device_nodes_of_an_answer_do_not_depend_on_its_other_texts() -> Non
         ("/dev/{ID_X}{ID_NO|l}", "nul", "/dev/null-1"),
         ("/dev/{ID_X}/a", "pts", "/dev/pts-1/a"),
         ("/dev/{ID_X}", "nullable", "/dev/nullable"),
+        ("/{ID_X}/null", "dev", "/dev/null-1"),
         ("/dev/x/{ID_X}", "null", "/dev/x/null"),
+        ("/dev/shm/{ID_X}", "a", "/dev/shm/a"),
         ("/data/{ID_X}", "null", "/data/null"),
     ],
 )
@@ -512,6 +514,12 @@ def test_no_device_replaces_what_runtimes_make_in_every_container(
 ) -> None:
     device = replace(A, properties={**A.properties, "ID_X": chosen})
     assert [*paths(answer(f'{FTDI}container_path = "{template}"\n', [device]))] == [path]
+
+
+def test_the_path_of_a_mount_on_the_host_is_what_the_rule_says() -> None:
+    keys = 'mounts = [{ host_path = "/dev/shm/{ID_X}", container_path = "/dev/{ID_X}" }]\n'
+    device = replace(A, properties={**A.properties, "ID_X": "shm"})
+    assert answer(FTDI + keys, [device]).mounts == (MountSpec("/dev/shm-1", "/dev/shm/shm", read_only=True),)
 
 
 def test_a_rule_may_put_a_device_in_the_place_of_what_runtimes_make() -> None:

@@ -184,7 +184,7 @@ async def test_a_file_that_comes_back_after_its_devices_have_left_goes_at_once(
         assert daemon.tried == [None] * 4
 
 
-async def test_the_file_of_another_genericdp_is_none_that_comes_back(tmp_path: Path) -> None:
+async def test_a_file_of_another_genericdp_is_left_alone(tmp_path: Path) -> None:
     daemon, other = Daemon(tmp_path), CdiSpecs(str(tmp_path))
     with daemon.cdi.serving():
         daemon.step(A)

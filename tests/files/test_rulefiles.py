@@ -465,7 +465,7 @@ def test_what_cannot_be_read_for_lack_of_descriptors_keeps_its_version_and_is_to
 
 OPEN = (
     "{file}: error: is open for writing and may be incomplete\n"
-    "  hint: it is read once it is closed; 'fuser -v {file}' shows which process has it open"
+    "  hint: it is read once it is closed; to see which process has it open: fuser -v '{file}'"
 )
 
 

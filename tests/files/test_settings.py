@@ -83,5 +83,5 @@ def test_settings_that_are_still_being_written_are_an_error(tmp_path: Path) -> N
         read_settings(file)
     assert str(caught.value) == (
         f"{file}: error: is open for writing and may be incomplete\n"
-        f"  hint: it is read once it is closed; 'fuser -v {file}' shows which process has it open"
+        f"  hint: it is read once it is closed; to see which process has it open: fuser -v '{file}'"
     )

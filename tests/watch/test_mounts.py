@@ -110,7 +110,7 @@ async def test_a_mount_elsewhere_is_not_reported(tmp_path: Path) -> None:
 
 
 async def test_a_mount_does_not_hasten_the_next_look_at_a_directory_that_cannot_be_watched(
-    short_dir: Path,
+    short_dir: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It would be one more look, and one more warning, for each mount."""
     short_dir.chmod(0o755)
@@ -121,6 +121,7 @@ async def test_a_mount_does_not_hasten_the_next_look_at_a_directory_that_cannot_
     with ear, listening() as told, an_empty_file_system_over(secret):
         await until(lambda: told)
         assert await ear.heard() == []
+        assert caplog.messages == ["cannot watch a directory, polling it instead"]
 
 
 async def test_a_closed_watch_hears_of_no_mount(tmp_path: Path) -> None:

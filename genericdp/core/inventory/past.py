@@ -18,7 +18,7 @@ from genericdp.core.usb_port import At
 Ties = Mapping[str, str]
 
 
-#: Where everything in a unit is. No device node has this place.
+#: The `within` of what a whole unit would have in common with a twin. No device node has this place.
 WHOLE = ""
 
 
@@ -111,7 +111,7 @@ class Past:
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
                  these spots, or just one with the same serial number and place; "" for any other
-    at           what is remembered at the ports of sockets of USB 3
+    at           what is remembered at ports on USB
     unknown      the devices that pods hold and of which nothing is known but the id
     of_several   those of them that had siblings: the links say so that a pod got, or they were seen
     twins        what twins have in common that have been seen side by side

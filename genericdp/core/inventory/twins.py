@@ -11,10 +11,9 @@ The rules of this file:
 * A unit that appears in a USB socket beside another one does not count: both may be one unit at two speeds. A
   unit that udev is still processing does not count either: it may be the one that has just left.
 * Hubs count, too, once something is plugged into each of them: a rule may make one device of a dock.
-* A unit without a driver has only its USB node. It counts as well, beside one that has the other nodes. But a
-  unit that is being unplugged looks the same, and may be at another port already. So a port does not count at
-  which such a unit is remembered.
-* Two units that stay side by side are twins, whichever nodes they have (`SideBySide.units`).
+* A unit without a driver has only its USB node. It counts beside a unit that has the other nodes, except at a
+  port where it is remembered: there it may be a unit that is being unplugged, and that is elsewhere already.
+* Two units that stay side by side for a minute are twins, whichever nodes they have.
 * An event costs what it touches.
 """
 
@@ -47,8 +46,8 @@ _OF_SERIAL = frozenset({"ID_SERIAL", "ID_SERIAL_SHORT", "ID_USB_SERIAL", "ID_USB
 class SideBySide:
     """The device nodes that are plugged in, by what each would have in common with a twin.
 
-    twins  what twins have in common that are plugged in
-    units  what units as a whole have in common that are twins if both stay
+    twins         what twins have in common that are plugged in
+    may_be_twins  what whole units have in common that are twins if they stay side by side
     """
 
     def __init__(self, resources: Iterable[Resource]) -> None:
@@ -56,15 +55,16 @@ class SideBySide:
         self._of_rules = frozenset([names for names in identities if isinstance(names, tuple)])
         self._names = self._of_rules
         self.twins = NO_TWINS
-        self.units = NO_TWINS
-        self._at: dict[Twin, dict[str, set[_Seat]]] = {}
+        self.may_be_twins = NO_TWINS
+        # Whole unit -> place within it -> the nodes there.
+        self._seats: dict[Twin, dict[str, set[_Seat]]] = {}
 
     def see(self, turnover: Turnover, claims: Claims, past: Past) -> None:
         """Take into account what has left and what has come."""
         names = self._of_rules.union(filter(None, map(names_of, past.bases)))
         if names != self._names:
-            self._names, self._at = names, {}
-            self.twins, self.units = NO_TWINS, NO_TWINS
+            self._names, self._seats = names, {}
+            self.twins = self.may_be_twins = NO_TWINS
             turnover = Turnover((), [*claims.examined.values()])
         changed: set[Twin] = set()
         for each in turnover.left:
@@ -75,34 +75,37 @@ class SideBySide:
             if each.device.initialized and usb_above(each.device.sys_path) not in claims.sockets.new:
                 for twin, port in self._twins_at(each):
                     changed.add(twin)
-                    nodes = self._at.setdefault(as_whole(twin), {})
-                    nodes.setdefault(twin.within, set()).add((each.device.sys_path, port))
+                    self._add(twin, (each.device.sys_path, port))
         # A unit that comes or leaves may be the twin of one with other nodes.
         for unit in {*map(as_whole, changed)}:
-            changed.update(unit._replace(within=within) for within in self._at.get(unit, ()))
+            changed.update(unit._replace(within=within) for within in self._seats.get(unit, ()))
         now = {twin for twin in changed if self._is_plugged_in_twice(twin, claims, past)}
-        units = {twin for twin in now if twin == as_whole(twin)}
-        self.twins = _renewed(self.twins, changed, now - units)
-        self.units = _renewed(self.units, changed, units)
+        whole = {twin for twin in now if twin.within == WHOLE}
+        self.twins = _renewed(self.twins, changed, now - whole)
+        self.may_be_twins = _renewed(self.may_be_twins, changed, whole)
+
+    def _add(self, twin: Twin, seat: _Seat) -> None:
+        self._seats.setdefault(as_whole(twin), {}).setdefault(twin.within, set()).add(seat)
 
     def _remove(self, twin: Twin, seat: _Seat) -> None:
         unit = as_whole(twin)
-        nodes = self._at.get(unit, {})
+        nodes = self._seats.get(unit, {})
         seats = nodes.get(twin.within, set())
         seats.discard(seat)
         if not seats:
             nodes.pop(twin.within, None)
         if not nodes:
-            self._at.pop(unit, None)
+            self._seats.pop(unit, None)
 
     def _is_plugged_in_twice(self, twin: Twin, claims: Claims, past: Past) -> bool:
         """Whether units at several ports have this in common, or will have it once they have a driver."""
-        nodes = self._at.get(as_whole(twin), {})
+        nodes = self._seats.get(as_whole(twin), {})
         ports = {port for _, port in nodes.get(twin.within, ())}
         if len(ports) != 1:
             return len(ports) > 1
         lacking = (claims.examined[path].place for path, port in nodes.get(WHOLE, ()) if port not in ports)
-        unit = next((unit for unit in lacking if unit is not None and not _is_left(unit, past)), None)
+        unit = next((unit for unit in lacking if unit is not None and not _may_be_leaving(unit, past)), None)
+        # Both have been read, so it does not matter here what cannot be read.
         return unit is not None and not claims.plugged.is_coming(unit.spot._replace(within=twin.within))
 
     def _twins_at(self, examined: Examined) -> Iterator[tuple[Twin, str]]:
@@ -126,9 +129,11 @@ class SideBySide:
             hub = hub.parent and hub.parent.usb_device
 
 
-def _is_left(unit: Place, past: Past) -> bool:
+def _may_be_leaving(unit: Place, past: Past) -> bool:
     """Whether it may be what is left of a unit that is being unplugged."""
-    return (unit.model, unit.spot.serial) in past.at.units(unit.port.exact)
+    # An earlier release did not save the model.
+    known = {(unit.model, unit.spot.serial), ("", unit.spot.serial)}
+    return not known.isdisjoint(past.at.units(unit.port.exact))
 
 
 def _renewed(twins: Twins, changed: Collection[Twin], now: Collection[Twin]) -> Twins:

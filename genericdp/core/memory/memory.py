@@ -103,15 +103,15 @@ class Memory:
         leads = dict(zip(known.device.links, known.device.spots, strict=False))
         if link in leads:
             return leads[link].port
-        # It may be at none of these, if its twin is there first.
-        places = {spot[1:] for spot in spots}
-        left = [spot for spot in known.earlier if spot[1:] in places]
+        # The unit may be absent and its twin present: then only the port differs.
+        places = {spot._replace(port="") for spot in spots}
+        left = [spot for spot in known.earlier if spot._replace(port="") in places]
         left = [spot for spot in left if spot in spots] or left
         return left[0].port if len(left) == 1 else ""
 
 
 class _Ports:
-    """Whether anything is remembered at a port. Only sockets of USB 3 are asked about."""
+    """What is remembered at ports. Only those on USB are asked about."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -127,7 +127,7 @@ class _Ports:
     def _units(self) -> Mapping[str, Collection[Said]]:
         found: dict[str, set[Said]] = {}
         for known in self._memory.devices.values():
-            for spot, model in zip(known.device.spots, known.device.models, strict=False):
+            for spot, model in known.device.spots_with_models:
                 found.setdefault(spot.port, set()).add((model, spot.serial))
         return found
 
@@ -179,10 +179,10 @@ class _Numbers:
 
 
 def with_lasting(memory: Memory, now: float) -> Memory:
-    """The memory before a step at `now`, with what two units have shown that stayed.
+    """The memory before a step at `now`, with what has lasted a minute.
 
-    That is, with the sockets apart that have held two, and with the twins. Nothing may be looked at until the
-    two units leave, so the time counts that they were there by then.
+    Sockets that have held two units are apart, and units that have been side by side are twins. Nothing may
+    be looked at until they leave, so the time counts that they were there by then.
     """
     twins = [twin for twin, since in memory.beside.items() if now - since >= TWO_AFTER_S]
     if twins:
@@ -210,12 +210,12 @@ def with_apart(memory: Memory, before: Memory, two: Pairs, now: float) -> Memory
     return replace(memory, apart=apart, two={slow: (since[slow], pair) for slow, pair in two.items()})
 
 
-def with_beside(memory: Memory, before: Memory, units: Twins, now: float) -> Memory:
+def with_beside(memory: Memory, before: Memory, twins: Twins, now: float) -> Memory:
     """The memory after a step, with the units that are side by side and not yet known as twins.
 
     before  the memory with which the step began
     """
-    since = {twin: before.beside.get(twin, now) for twin in units - memory.twins}
+    since = {twin: before.beside.get(twin, now) for twin in twins - memory.twins}
     # Of too many, some are not remembered. They have another minute.
     beside = {twin: then for twin, then in since.items() if now - then < TWO_AFTER_S}
     return replace(memory, beside=beside)

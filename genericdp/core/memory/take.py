@@ -55,8 +55,8 @@ def take_inventory(
     two = _matched(builder, built, devices)
     if two or memory.two or memory.apart:
         after = with_apart(after, memory, two, now)
-    if builder.side_by_side.units or memory.beside:
-        after = with_beside(after, memory, builder.side_by_side.units, now)
+    if builder.side_by_side.may_be_twins or memory.beside:
+        after = with_beside(after, memory, builder.side_by_side.may_be_twins, now)
     return complete, replace(after, is_untold=True) if memory.is_untold else after
 
 

@@ -108,8 +108,8 @@ def _in_paths(resource: Resource) -> Iterator[str]:
         if above in ("/", "/dev/") and is_whole and is_chosen:
             _, _, short = resource.name.partition("/")
             yield (
-                f"a device chooses the whole name in '{path.text}', and may choose that of something else in "
-                f"the container; write '{above}{short}-{path.text.removeprefix(above)}'"
+                f"in '{path.text}', the device chooses the whole name, and may take that of something else "
+                f"in the container; write '{above}{short}-{path.text.removeprefix(above)}'"
             )
 
 

@@ -240,7 +240,7 @@ def test_of_too_many_twins_those_that_are_not_remembered_have_another_minute() -
     assert node.memory.beside == {whole: node.now}
 
 
-def test_units_as_a_whole_that_are_twins_of_remembered_devices_are_never_too_many() -> None:
+def test_twins_of_remembered_devices_are_kept_beyond_the_limit() -> None:
     rules = RULES["serial"]
     node, _ = held(rules, *a_unit("1", 0))
     whole = Twin("serial", "A5", "0403:6001", WHOLE)
@@ -250,6 +250,15 @@ def test_units_as_a_whole_that_are_twins_of_remembered_devices_are_never_too_man
     assert node.memory.twins == {whole}
 
 
+def test_of_an_earlier_release_any_model_may_be_leaving_its_port() -> None:
+    rules = RULES["serial"]
+    node, id_ = held(rules, *a_unit("1", 0))
+    known = node.memory.devices[id_]
+    node.memory = replace(node.memory, devices={id_: replace(known, device=replace(known.device, models=()))})
+    node.look(rules, without_node("1"), *a_unit("2", 1))
+    assert node.look(rules, *a_unit("2", 1)) == {id_: "Healthy"}
+
+
 def test_two_units_that_have_lost_their_nodes_are_no_twins_at_once() -> None:
     """While a dock is torn down, one of them may be what is left of the other one."""
     resources = resources_of(RULES["serial"])
@@ -257,7 +266,7 @@ def test_two_units_that_have_lost_their_nodes_are_no_twins_at_once() -> None:
     for there in (a_unit("1", 0), [without_node("1"), without_node("2")]):
         seen.see(claims.see(by_sys_path(*there)), claims, NO_PAST)
     assert {twin.within for twin in seen.twins} == {USB_NODE}
-    assert {twin.within for twin in seen.units} == {WHOLE}
+    assert {twin.within for twin in seen.may_be_twins} == {WHOLE}
 
 
 def test_what_other_properties_told_is_forgotten_with_them() -> None:
@@ -266,7 +275,7 @@ def test_what_other_properties_told_is_forgotten_with_them() -> None:
     there = [without_node(port, serial=None, properties=foo) for port in "12"]
     turnover, past = claims.see(by_sys_path(*there)), replace(NO_PAST, bases={"property FOO"})
     twins.see(turnover, claims, past)
-    assert len(twins.twins) == len(twins.units) == 1
+    assert len(twins.twins) == len(twins.may_be_twins) == 1
     twins.see(Turnover((), ()), claims, NO_PAST)
     assert vars(twins) == vars(SideBySide(resources_of(rule("x"))))
 

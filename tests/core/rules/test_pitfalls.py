@@ -26,7 +26,7 @@ EACH = "write a [[resource.node]] for each node that must be there"
 A_AND_B = bundle('["/dev/a", "/dev/b"]', ALL)
 
 WHOLE = (
-    "bundle: a device chooses the whole name in '{}', and may choose that of something else in the "
+    "bundle: in '{}', the device chooses the whole name, and may take that of something else in the "
     "container; write '{}'"
 )
 

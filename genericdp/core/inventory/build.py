@@ -147,12 +147,14 @@ class Builder:
         names = [*assigned.units]
         ties = {unit: assigned.ties[unit] for unit in dict.fromkeys(names) if unit in assigned.ties}
         plain: dict[str, str] = {}
+        forged: list[tuple[str, Spot]] = []
         twins = {twin for identity in identities for twin in identity.twins}
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
             links = links_of(group, identity, id_, past)
             names += links.by_unit
             ties |= links.ties
             plain |= links.plain
+            forged += links.forged
             twins |= links.twins
             try:
                 device = composer.compose(group, identity, id_, unit, links.names)
@@ -173,6 +175,7 @@ class Builder:
             seats=assigned.seats,
             plain=assigned.plain,
             links=plain,
+            forged=forged,
             unknown=past.unknown,
             of_several=past.of_several,
             doubted=assigned.doubted,
@@ -191,7 +194,7 @@ class _Draft:
     may_be_twins  what its units would have in common with twins
     twins     those of `may_be_twins` that twins are known to have in common
     seats, plain, doubted, untold  see `identity.Assignment`
-    links     see `plain` of `compose.Links`
+    links     see `plain` of `compose.Links`; `forged` likewise
     unknown, of_several  see `past.Past`
     """
 
@@ -207,6 +210,7 @@ class _Draft:
     seats: Mapping[str, Sequence[Spot]]
     plain: Mapping[str, str]
     links: Mapping[str, str]
+    forged: Sequence[tuple[str, Spot]]
     unknown: Collection[str]
     of_several: Collection[str]
     doubted: Mapping[str, Sequence[str]]
@@ -223,4 +227,5 @@ class _Draft:
             and (self.unknown, self.of_several) == (past.unknown, past.of_several)
             and all(past.port_of(id_) == port for id_, port in self.plain.items())
             and all(past.port_at(link, ()) == port for link, port in self.links.items())
+            and all(past.leads_elsewhere(link, spot) for link, spot in self.forged)
         )

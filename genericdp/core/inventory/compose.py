@@ -142,6 +142,7 @@ class Links:
     ties     such a name -> the exact port of the twin that had it first, "" if none had
     plain    such a name of a filler -> the exact port where it is remembered
     twins    what the units named so would have in common with twins
+    forged   such a name, and a node that does not have it: a pod got it for another unit
     """
 
     names: Sequence[str]
@@ -149,6 +150,7 @@ class Links:
     ties: Ties = field(default_factory=dict)
     plain: Mapping[str, str] = field(default_factory=dict)
     twins: Twins = NO_TWINS
+    forged: Collection[tuple[str, Spot]] = ()
 
 
 def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
@@ -167,14 +169,21 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
                 plain[name] = past.port_at(name, ())
     ties = _tie_links(rivals, past)
     owners = {**ties, **plain}
-    has_it = [owners.get(name, spot.port) == spot.port for name, spot in zip(names, spots, strict=True)]
+    # The mark in a name is short, and a serial number can be made for it.
+    forged = frozenset(
+        (name, spot) for name, mine in rivals.items() for spot in mine if past.leads_elsewhere(name, spot)
+    )
+    has_it = [
+        owners.get(name, spot.port) == spot.port and (name, spot) not in forged
+        for name, spot in zip(names, spots, strict=True)
+    ]
     times = Counter(compress(names, has_it))
     links = [
         name if mine and times[name] == 1 else f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"
         for name, spot, mine in zip(names, spots, has_it, strict=True)
     ]
     twins = with_wholes(twin for spots in rivals.values() for twin in spots.values())
-    return Links(links, rivals.keys(), ties, plain, twins)
+    return Links(links, rivals.keys(), ties, plain, twins, forged)
 
 
 def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:
@@ -182,8 +191,10 @@ def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:
     name = f"{id_}@{for_path(spot.within)}"
     if _is_foreign(group, identity, spot):
         # Another unit may have the same place, so the link says which unit it is.
-        told_by = spot.serial if _is_by_unit(group, identity, spot) else spot.port
-        name += f"@{hash_of(told_by)[:_MARK_LENGTH]}"
+        is_by_unit = _is_by_unit(group, identity, spot)
+        # A device may call itself like the port of another one.
+        kind = ("serial",) if is_by_unit and spot.serial.startswith("/") else ()
+        name += f"@{hash_of(*kind, spot.serial if is_by_unit else spot.port)[:_MARK_LENGTH]}"
     return f"{name}@{spot.number + 1}" if spot.number else name
 
 

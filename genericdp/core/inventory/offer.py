@@ -14,7 +14,7 @@ from itertools import chain, repeat
 
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.identity import natural
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, is_of_path
 from genericdp.core.rules.resource import NodeTable, Resource
 
 
@@ -127,6 +127,30 @@ class Device:
             for link, (spot, model) in leads.items()
             if link in led
         )
+
+
+def moved_to(spot: Spot, was: Device, now: Device) -> Spot | None:
+    """Where the node at a spot of a device is now: at another port if its unit is, or else at this spot.
+
+    None if it is elsewhere and one of those that the device has now.
+    """
+    if any(each.port == spot.port for each in now.spots):
+        return spot
+    new = [each for each in now.spots if each not in was.spots]
+    # Any adapter without a serial number has the same place in its unit.
+    if (spot.serial or is_of_path(spot)) and any(each[1:] == spot[1:] for each in new):
+        return None
+    # The parts of a kit do not move together.
+    are_units = was.port and all(_is_in(each, device) for device in (was, now) for each in device.spots)
+    if are_units and _is_in(spot, was):
+        # It is a part of the unit, or behind the hub that the device is.
+        return spot._replace(port=now.port + spot.port.removeprefix(was.port))
+    return spot
+
+
+def _is_in(spot: Spot, device: Device) -> bool:
+    """Whether a spot is in the unit where a device is, or behind the hub that it is."""
+    return f"{spot.port}.".startswith(f"{device.port}.")
 
 
 # Without slots, because cached_property keeps the value in the object.

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, repeat
+from itertools import chain, filterfalse, repeat
 
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins, with_wholes
-from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_number, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
@@ -20,7 +20,7 @@ SAVE_WITHIN_S = 1.0
 #: How many ties of twins are remembered, and how many twins. Beyond that, only those of remembered devices.
 TIE_LIMIT = 10_000
 
-#: How long two units are in a socket, or at two ports, before they are not one that comes back, in seconds.
+#: How long two units are there before they are not one that comes back, in seconds.
 TWO_AFTER_S = 60.0
 
 
@@ -65,6 +65,7 @@ class Memory:
             self.known_ports,
             port_of=self._port_of,
             port_at=self._port_at,
+            leads_elsewhere=_Led(self),
             at=self._at,
             twins=self.twins,
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),
@@ -108,6 +109,25 @@ class Memory:
         left = [spot for spot in known.earlier if spot._replace(port="") in places]
         left = [spot for spot in left if spot in spots] or left
         return left[0].port if len(left) == 1 else ""
+
+
+class _Led:
+    """Whether a link that a pod may have got never led to a unit with a serial number."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._devices = memory.devices
+        self._leads: dict[str, Mapping[str, Spot]] = {}
+
+    def __call__(self, link: str, spot: Spot) -> bool:
+        id_ = link.partition("@")[0]
+        known = self._devices.get(id_)
+        if known is None or link not in known.device.links:
+            return False
+        if id_ not in self._leads:
+            self._leads[id_] = dict(zip(known.device.links, known.device.spots, strict=False))
+        now = self._leads[id_].get(link)
+        led = [*filterfalse(is_of_number, known.earlier)] if now is None else [now]
+        return bool(led) and all((each.serial, each.within) != (spot.serial, spot.within) for each in led)
 
 
 class _Ports:
@@ -203,7 +223,7 @@ def with_apart(memory: Memory, before: Memory, two: Pairs, now: float) -> Memory
 
     before  the memory with which the step began
     """
-    # A tie of twins lasts for ever, and says nothing about a socket.
+    # A tie of twins says nothing about a socket.
     ports = _Ports(memory).of_devices
     apart = {slow: pair for slow, pair in before.apart.items() if {slow, pair.fast} & ports}
     since = {slow: before.two[slow][0] if slow in before.two else now for slow in two}
@@ -211,14 +231,10 @@ def with_apart(memory: Memory, before: Memory, two: Pairs, now: float) -> Memory
 
 
 def with_beside(memory: Memory, before: Memory, twins: Twins, now: float) -> Memory:
-    """The memory after a step, with the units that are side by side and not yet known as twins.
-
-    before  the memory with which the step began
-    """
+    """The memory after a step that began with another one, with the units side by side that may be twins."""
     since = {twin: before.beside.get(twin, now) for twin in twins - memory.twins}
     # Of too many, some are not remembered. They have another minute.
-    beside = {twin: then for twin, then in since.items() if now - then < TWO_AFTER_S}
-    return replace(memory, beside=beside)
+    return replace(memory, beside={each: then for each, then in since.items() if now - then < TWO_AFTER_S})
 
 
 def after_allocate(

@@ -23,7 +23,7 @@ from genericdp.core.buses.port import is_hub
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_number, is_of_path, model_of
+from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_number, model_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
@@ -119,23 +119,6 @@ def with_lost(
         if known.earlier or (offered is not None and not {*known.device.links} <= {*offered.links})
     }
     return {**devices, **lost} if lost else devices
-
-
-def moved_to(spot: Spot, was: Device, now: Device) -> Spot | None:
-    """Where the node at a spot of a device is now: at another port if its unit is, or else at this spot.
-
-    None if it is elsewhere and one of those that the device has now.
-    """
-    if any(each.port == spot.port for each in now.spots):
-        return spot
-    new = [each for each in now.spots if each not in was.spots]
-    # Any adapter without a serial number has the same place in its unit.
-    if (spot.serial or is_of_path(spot)) and any(each[1:] == spot[1:] for each in new):
-        return None
-    if was.port and f"{spot.port}.".startswith(f"{was.port}."):
-        # It is a part of the unit, or behind the hub that the device is.
-        return spot._replace(port=now.port + spot.port.removeprefix(was.port))
-    return spot
 
 
 def why_another(resource: str, id_: str, holder: str) -> str:

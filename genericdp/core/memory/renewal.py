@@ -18,12 +18,12 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import filterfalse
 
-from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.inventory.offer import Device, Offer, moved_to
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory import remembered
 from genericdp.core.memory.held import HELD, Held
-from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot, moved_to
+from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
 #: pod holds may have more, because no link that the pod got may go.
@@ -226,7 +226,7 @@ class Renewal:
 
     def _now_at(self, spot: Spot, device: Device, known: Remembered, before: Container[Spot]) -> Spot | None:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
-        if self.plugged.is_taken(spot) and not self._has_left(device.id, spot):
+        if self.plugged.is_taken(spot) and not self._has_left(device.id, spot, is_part=True):
             return spot
         return None if spot.of_all in before else moved_to(spot, known.device, device)
 
@@ -238,13 +238,12 @@ class Renewal:
             for id_ in self._holders.at(spot)
         )
 
-    def _has_left(self, id_: str, spot: Spot) -> bool:
-        """Whether the held device that was at a spot is elsewhere, whatever is there now."""
+    def _has_left(self, id_: str, spot: Spot, *, is_part: bool = False) -> bool:
+        """Whether the held device, or a part that an edit took from it, has left a spot for another one."""
         known, now = self._devices[id_], self._by_properties.get(id_)
         return (
             now is not None
-            and spot in known.device.spots
-            and spot not in known.earlier
+            and (is_part or (spot in known.device.spots and spot not in known.earlier))
             and not self.plugged.is_unread(spot)
             and has_left(known, now, self.nodes)
         )

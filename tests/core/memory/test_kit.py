@@ -1,12 +1,16 @@
 """A kit is one device of several units. A link that a pod got for one of them never leads to another one."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory import compose
+from genericdp.core.inventory.identity import hash_of
+from genericdp.core.inventory.place import locate
 from genericdp.core.memory import saved
-from tests.scenes.builders import a_usb_serial
+from tests.scenes.builders import CONTROLLER, a_device, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
 KIT = (
@@ -97,6 +101,55 @@ def test_a_pod_keeps_the_other_unit_when_one_leaves(
         links = links_to(node, "/dev/ttyUSB1")
     assert node.look(KIT, zigbee) == {"kit": "Healthy"}
     assert links_to(node, "/dev/ttyUSB1") == links
+
+
+def a_serial_number_for(port: str) -> str:
+    """One whose hash begins like that of a port."""
+    return next(each for each in map(str, range(10_000)) if hash_of(each)[0] == hash_of(port)[0])
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("is_beside", [False, True])
+@pytest.mark.parametrize("chosen", [str, a_serial_number_for], ids=["the port", "its hash"])
+@pytest.mark.parametrize("grouping", ['"all"', '"RACK"', '{ PCI_SLOT_NAME = "0000:00:14.0" }'])
+def test_no_serial_number_gets_the_link_of_a_unit_without_one(
+    monkeypatch: pytest.MonkeyPatch,
+    grouping: str,
+    chosen: Callable[[str], str],
+    *,
+    is_beside: bool,
+    restarts: bool,
+) -> None:
+    """A device chooses its serial number, and the hash in the name of a link is short."""
+    if chosen is a_serial_number_for:
+        monkeypatch.setattr(compose, "_MARK_LENGTH", 1)
+    controller = a_device(CONTROLLER, subsystem="pci", properties={"PCI_SLOT_NAME": "0000:00:14.0"})
+
+    def a_unit(number: int, port: str, serial: str | None, since: int = 0) -> UdevDevice:
+        usb = a_usb_device(port, serial=serial, devnum=5 + number)
+        usb = replace(usb, parent=controller, incarnation=100 + since)
+        tty = a_usb_node(usb, "tty", f"ttyUSB{number}", number=f"c 188:{number}", properties={"RACK": "r"})
+        return replace(tty, incarnation=100 + number + since)
+
+    rules, node = rule("kit", f"group_by = {grouping}"), Node()
+    own, other = a_unit(0, "1", None), a_unit(1, "2", "other")
+    node.look(rules, own, other)
+    (id_,) = node.memory.devices
+    node.allocate(id_)
+    (link,) = links_to(node, "/dev/ttyUSB0")
+    forged = a_unit(2, "3", chosen(locate(own).spot.port))
+    if is_beside:
+        node.look(rules, own, other, forged)
+        assert links_to(node, "/dev/ttyUSB0") == {link}
+    node.look(rules, other, *((forged,) if is_beside else ()))
+    if restarts:
+        restart(node)
+    for _ in range(2):
+        node.look(rules, other, forged)
+        assert node.inventory.links()[link] is None
+    again = a_unit(3, "1", None, 10)
+    node.look(rules, again, other, forged)
+    assert node.inventory.links()[link] == "/dev/ttyUSB3"
 
 
 def test_a_unit_with_its_own_serial_number_keeps_its_link_at_another_port() -> None:

@@ -224,3 +224,96 @@ def test_a_part_that_an_edit_makes_a_device_of_its_own_waits_at_each_port(*, is_
     told = node.look(apart, *a_red_modem("5", 4))
     told.pop(held)
     assert set(told.values()) == {f"a pod may still hold it as {held}"}
+
+
+def in_rack(number: int, port: str, product: str, since: int = 0, serial: str | None = None) -> UdevDevice:
+    usb = replace(
+        a_usb_device(port, serial=serial, product=product, devnum=3 + number), incarnation=since + 1
+    )
+    tty = a_usb_node(
+        usb,
+        "tty",
+        f"ttyUSB{number}",
+        interface=f"{int(product) % 2:02}",
+        number=f"c 188:{number}",
+        properties={"RACK": "r"},
+    )
+    return replace(tty, incarnation=100 + 10 * since + number)
+
+
+RACK = rule("kit", 'group_by = "RACK"', match='{ SUBSYSTEM = "tty", RACK = "r" }')
+
+
+@pytest.mark.parametrize("serial", [None, "S"], ids=["no serial number", "parts of a dock"])
+@pytest.mark.parametrize("loses_power", ["", "before", "after"])
+@pytest.mark.parametrize("away", [0, 1], ids=["the first part", "the second part"])
+def test_a_part_of_a_kit_comes_back_at_its_port(serial: str | None, loses_power: str, away: int) -> None:
+    """Its parts do not move together."""
+    parts = [in_rack(0, "1", "6014", serial=serial), in_rack(1, "3", "6015", serial=serial)]
+    node = Node()
+    (id_,) = node.look(RACK, *parts)
+    node.allocate(id_)
+    before = node.inventory.links()
+    node.look(RACK, parts[1 - away])
+    if loses_power:
+        node.memory = load(dump(node.memory, "before"), loses_power)
+        node.look(RACK, parts[1 - away])
+    parts[away] = replace(parts[away], incarnation=200)
+    for _ in range(2):
+        assert node.look(RACK, *parts) == {id_: "Healthy"}
+        assert node.inventory.links() == before
+
+
+def test_a_part_of_a_kit_that_was_away_during_an_edit_waits_at_its_port() -> None:
+    apart = rule("single", match='{ SUBSYSTEM = "tty", usb = { product = "6015" } }') + RACK
+    own, other = in_rack(0, "1", "6015"), in_rack(1, "3", "6010")
+    node = Node()
+    (id_,) = node.look(RACK, own, other)
+    node.allocate(id_)
+    node.look(RACK, other)
+    node.look(apart, other)
+    told = node.look(apart, replace(own, incarnation=200), other)
+    (why,) = (why for each, why in told.items() if each.startswith("single"))
+    assert why == f"a pod may still hold it as {id_} of example.com/kit"
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_what_an_edit_took_from_a_unit_waits_although_another_unit_is_at_its_old_port(
+    *, is_swapped: bool
+) -> None:
+    def a_unit(first: int, port: str, name: str, since: int) -> list[UdevDevice]:
+        usb = a_usb_device(port, serial=None, product="6010", devnum=since + 3)
+        usb = replace(usb, properties={**usb.properties, "NAME": name}, incarnation=since)
+        return [
+            replace(
+                a_usb_node(
+                    usb,
+                    "tty",
+                    f"ttyUSB{first + n}",
+                    interface=f"0{n}",
+                    number=f"c 188:{first + n}",
+                    properties={"NAME": name},
+                ),
+                incarnation=10 * since + n,
+            )
+            for n in (0, 1)
+        ]
+
+    whole = rule("x", GROUPED, 'identity = ["NAME"]')
+    apart = rule("w", match='{ SUBSYSTEM = "tty", usb = { interface = "01" } }') + whole
+    node = Node()
+    node.look(whole, *a_unit(0, "1", "a", 1), *a_unit(2, "3", "b", 2))
+    held = next(id_ for id_, known in node.memory.devices.items() if known.device.port.endswith(" 1"))
+    node.allocate(held)
+    node.look(apart, *a_unit(0, "1", "a", 1), *a_unit(2, "3", "b", 2))
+    node.look(apart)
+    others = a_unit(2, "1", "b", 3) if is_swapped else []
+    node.look(apart, *others)
+    node.look(apart, *others, *a_unit(0, "3", "a", 4))
+    reasons = {
+        device.nodes[0].path: device.reason
+        for device in node.inventory.offers["example.com/w"].devices
+        if device.nodes[0].sys_path
+    }
+    assert reasons.pop("/dev/ttyUSB1") == f"a pod may still hold it as {held} of example.com/x"
+    assert reasons == ({"/dev/ttyUSB3": ""} if is_swapped else {})

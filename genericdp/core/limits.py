@@ -13,20 +13,25 @@ NAME_LIMIT = 255
 
 def size_of_env(name: str, value: str) -> int:
     """How many bytes an env has, without the zero at its end."""
-    return len(f"{name}={value}".encode())
+    return len(_bytes_of(f"{name}={value}"))
 
 
 def why_too_long(path: str) -> str:
     """What of a path is longer than the kernel permits, and how long that is; "" for one that it can open."""
     if len(path) <= NAME_LIMIT and path.isascii():
         return ""
-    size = len(path.encode())
+    size = len(_bytes_of(path))
     if size > PATH_LIMIT:
         return f"{size} bytes, and Linux permits {PATH_LIMIT}"
-    if not _has_long_name(path.encode()):
+    if not _has_long_name(_bytes_of(path)):
         return ""
-    longest = max(len(name.encode()) for name in path.split("/"))
+    longest = max(len(_bytes_of(name)) for name in path.split("/"))
     return f"a name of {longest} bytes, and Linux permits {NAME_LIMIT}"
+
+
+def _bytes_of(text: str) -> bytes:
+    """A name on the node may have bytes that are not UTF-8 (PEP 383)."""
+    return text.encode(errors="surrogateescape")
 
 
 def _has_long_name(path: bytes) -> bool:

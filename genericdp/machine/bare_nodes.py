@@ -182,7 +182,9 @@ class _Look:
         self._room = room
 
     def at(self, path: str) -> None:
-        """Look at a path and at what is below it."""
+        """Look at a path and at what is below it. No rule can name what is not printable."""
+        if not path.isprintable():
+            return
         try:
             status = os.lstat(path)
             if not stat.S_ISDIR(status.st_mode):
@@ -219,7 +221,7 @@ class _Look:
         with os.scandir(directory) as entries:
             found = [(f"{directory}/{entry.name}", entry.is_dir(follow_symlinks=False)) for entry in entries]
         for path, is_directory in sorted(found):
-            if path.isprintable() and (is_directory or self._seen.hold_for(path)):
+            if is_directory or self._seen.hold_for(path):
                 self.at(path)
 
     def _see(self, path: str, status: os.stat_result) -> None:

@@ -173,6 +173,18 @@ def test_a_look_at_one_name_sees_that_name_alone(dev: Path) -> None:
     assert found(bare) == {}
 
 
+@pytest.mark.parametrize("name", [b"acme\xff", b"acme\xc2\xa0", b"acme\n"])
+def test_a_look_at_one_name_sees_no_more_than_a_look_at_all(dev: Path, name: bytes) -> None:
+    """What is not printable, no rule can name."""
+    bare = looking_for(f"{dev}/acme*")
+    path = os.fsdecode(bytes(dev) + b"/" + name)
+    make_node(Path(path), 0)
+    bare.look_at(path)
+    assert found(bare) == {}
+    bare.resync()
+    assert found(bare) == {}
+
+
 def test_a_directory_that_comes_and_goes_brings_and_takes_what_is_below_it(dev: Path) -> None:
     bare = looking_for(f"{dev}/caps/acme*")
     assert bare.directories == {"/dev", str(dev)}

@@ -1069,7 +1069,7 @@ class NodeMachine(RuleBasedStateMachine):
         links = [(id_, number) for id_, number in self.node.links().items() if number is not None]
         offered = list(self._found([*links, *self.node.ids_told()]))
         found = [*offered, *self._found(self.node.ids_refused())]
-        self.side_by_side |= any(len(self.truth.twins_of(unit)) > 1 for _, unit, _ in found)
+        self.side_by_side |= self._twins_are_plugged()
         for table, unit, id_ in found:
             if table.identity == "serial":
                 self._note_tie(table, unit, id_)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from genericdp.core.container_paths import ContainerPaths, beside_runtime, why_impossible
+from genericdp.core.container_paths import ContainerPaths, as_chosen, why_impossible
 from genericdp.core.hostile import cdi_name, for_cdi, for_env_name, for_path, for_quote, for_value
 from genericdp.core.inventory.offer import Device, Node, Offer
 from genericdp.core.rules.name import CDI_ANNOTATION, env_names, kubevirt_env
@@ -204,7 +204,7 @@ class _Texts:
     def container_paths(self, template: Template) -> Sequence[str]:
         """The container path of each row."""
         paths = self.of(template, for_path)
-        return [*map(beside_runtime, paths)] if template.may_name_below("/dev/") else paths
+        return [as_chosen(path, template.beginning) for path in paths] if template.names_properties else paths
 
     def joined(self, template: Template) -> str:
         """The texts of all rows; equal texts only once."""

@@ -8,11 +8,13 @@ The rules of this file:
   path that would be both gets a number.
 * A runtime mounts first, and then uses what it finds at the path of a device node as that node (runc). So a
   mount at that path or below it is refused: a number would hide a mistake.
-* What a runtime makes below /dev of every container is not replaced by a device that calls itself so.
+* What a runtime makes below /dev of every container is not replaced by a device that calls itself so. A name
+  that a device makes too long is shortened: otherwise one device would keep every container from starting.
 * Entering a path costs the same however many are taken: an answer may have 20,000 that want one path. Whether
   mounts keep a node out costs the same however deep their paths are.
 """
 
+import hashlib
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,7 +23,7 @@ from itertools import count
 from typing import Generic, TypeVar
 
 from genericdp.core.hostile import for_quote
-from genericdp.core.limits import ENV_LIMIT, size_of_env, why_too_long
+from genericdp.core.limits import ENV_LIMIT, NAME_LIMIT, size_of_env, why_too_long
 
 Access = TypeVar("Access")
 
@@ -31,6 +33,10 @@ _OF_RUNTIME = re.compile(
     r"/dev/(?:null|zero|full|u?random|tty|console|ptmx|pts|shm|mqueue|fd|std(?:in|out|err)|core|termination-log)"
     "(?=/|$)"
 )
+
+
+#: How many characters of a hash end a name that was too long.
+_MARK_LENGTH = 10
 
 
 class ContainerPaths(Generic[Access]):
@@ -107,10 +113,26 @@ class _Beside:
     paths: dict[str, str] = field(default_factory=dict)
 
 
-def beside_runtime(path: str) -> str:
-    """A path with names that a device chose, in another place if the runtime has the first one below /dev."""
+def as_chosen(path: str, beginning: str) -> str:
+    """A container path in which a device chose names, with other ones for those that no container can have.
+
+    beginning  what the rule says that the path begins with
+    """
+    if len(path) > NAME_LIMIT:
+        path = "/".join(map(_shortened, path.split("/")))
     found = _OF_RUNTIME.match(path)
-    return path if found is None else f"{found.group()}-1{path[found.end() :]}"
+    if found is None or beginning.startswith(f"{found.group()}/"):
+        return path
+    return f"{found.group()}-1{path[found.end() :]}"
+
+
+def _shortened(name: str) -> str:
+    """A name that Linux permits. Different ones stay different."""
+    data = name.encode(errors="surrogateescape")
+    if len(data) <= NAME_LIMIT:
+        return name
+    mark = f"-{hashlib.sha256(data).hexdigest()[:_MARK_LENGTH]}"
+    return data[: NAME_LIMIT - len(mark)].decode(errors="ignore") + mark
 
 
 def why_impossible(

@@ -19,6 +19,7 @@ from genericdp.core.allocate import (
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.limits import why_too_long
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.rules.name import env_names, kubevirt_env
@@ -41,6 +42,7 @@ FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
 FUSE = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\nreplicas = 3\n'
 USB = '[[resource]]\nname = "usb"\nmatch = { SUBSYSTEM = "usb", DEVTYPE = "usb_device" }\n'
 A, B = a_usb_serial(0, port="1", serial="A"), a_usb_serial(1, port="2", serial="B")
+C = a_usb_serial(2, port="3", serial="C")
 
 
 def the_offer(inventory: Inventory) -> Offer:
@@ -516,6 +518,21 @@ def test_no_device_replaces_what_runtimes_make_in_every_container(
     assert [*paths(answer(f'{FTDI}container_path = "{template}"\n', [device]))] == [path]
 
 
+@pytest.mark.parametrize("letter", ["x", "é"])
+def test_no_device_makes_a_name_that_linux_does_not_permit(letter: str) -> None:
+    rule = f'{FTDI}container_path = "/dev/{letter}/{letter * 9}{{ID_X}}-{{ID_X}}/y"\n'
+    devices = [
+        replace(each, properties={**each.properties, "ID_X": text})
+        for each, text in ((A, "x" * 126 + "ab"), (B, "x" * 126 + "ac"), (C, "x"))
+    ]
+    first, second, third = sorted(paths(answer(rule, devices)), key=len, reverse=True)
+    assert third == f"/dev/{letter}/{letter * 9}x-x/y"
+    for each in (first, second):
+        assert why_too_long(each) == ""
+        assert re.fullmatch(f"/dev/{letter}/{letter * 9}x+a[bc]-x+-[0-9a-f]{{10}}/y", each)
+    assert first != second
+
+
 def test_the_path_of_a_mount_on_the_host_is_what_the_rule_says() -> None:
     keys = 'mounts = [{ host_path = "/dev/shm/{ID_X}", container_path = "/dev/{ID_X}" }]\n'
     device = replace(A, properties={**A.properties, "ID_X": "shm"})
@@ -589,19 +606,17 @@ def test_an_env_is_as_long_as_the_kernel_permits_and_no_longer(letter: str) -> N
     assert reason is RefusalReason.IMPOSSIBLE
 
 
+LONG_NAME = "/{NAME}{NAME}", "a name of 256 bytes, and Linux permits 255"
+LONG_PATH = "/{NAME}" * 32, "4130 bytes, and Linux permits 4095"
+
+
 @pytest.mark.parametrize(
-    ("keys", "what"),
+    ("keys", "what", "template", "why"),
     [
-        ('container_path = "/d{}"', "container path '/d{}'"),
-        ('mounts = [{{ host_path = "/srv", container_path = "/d{}" }}]', "container path '/d{}'"),
-        ('mounts = [{{ host_path = "/d{}", container_path = "/cal" }}]', "host path '/d{}'"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("template", "why"),
-    [
-        ("/{NAME}{NAME}", "a name of 256 bytes, and Linux permits 255"),
-        ("/{NAME}" * 32, "4130 bytes, and Linux permits 4095"),
+        ('container_path = "/d{}"', "container path '/d{}'", *LONG_PATH),
+        ('mounts = [{{ host_path = "/srv", container_path = "/d{}" }}]', "container path '/d{}'", *LONG_PATH),
+        ('mounts = [{{ host_path = "/d{}", container_path = "/cal" }}]', "host path '/d{}'", *LONG_PATH),
+        ('mounts = [{{ host_path = "/d{}", container_path = "/cal" }}]', "host path '/d{}'", *LONG_NAME),
     ],
 )
 def test_a_path_that_a_device_makes_too_long_is_refused(

@@ -73,11 +73,10 @@ class Template:
         first = self.parts[0] if self.parts else ""
         return "" if isinstance(first, Field) else first
 
-    def may_name_below(self, directory: str) -> bool:
-        """Whether the value of a property may decide, or be a part of, the first name below a directory."""
-        name = self.beginning.removeprefix(directory)
-        is_fixed = self.beginning.startswith(directory) and "/" in name
-        return not is_fixed and any(field.name not in FIELDS for field in self.fields)
+    @property
+    def names_properties(self) -> bool:
+        """Whether it has a value that a device may have chosen."""
+        return any(field.name not in FIELDS for field in self.fields)
 
     def expand(
         self, rows: int, column: Callable[[str], Sequence[str]], clean: Callable[[str], str]

@@ -113,7 +113,7 @@ def configure(root: Path, rules: str, *, coalesce: str = "0s", more: str = QUIET
     (root / "genericdp.toml").write_text(
         f'kubelet_dir = "{root}/device-plugins"\nlink_dir = "{root}/links"\nstate_dir = "{root}/state"\n'
         f'run_dir = "{root}/run"\npod_resources_socket = "{root}/pod-resources/kubelet.sock"\n'
-        f'coalesce = "{coalesce}"\n{more}'
+        f'cdi_dir = "{root}/cdi"\ncoalesce = "{coalesce}"\n{more}'
     )
     (root / "genericdp.toml").chmod(0o644)
 

@@ -258,7 +258,7 @@ def _nodes(chosen: Mapping[str, Device], link_dir: str) -> tuple[tuple[DeviceSpe
         table = node.table
         link, (first, *others) = f"{link_dir}/{node.link}", next(rows[id(table)])
         firsts.append(places.place(first, link, table.permissions))
-        for name in (*others, *node.devlinks):
+        for name in (*others, *(as_chosen(each, "/dev/") for each in node.devlinks)):
             places.place(name, link, table.permissions)
     return tuple(map(DeviceSpec._make, places)), dict.fromkeys(firsts[len(shared) :])
 

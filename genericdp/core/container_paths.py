@@ -35,6 +35,9 @@ _OF_RUNTIME = re.compile(
 )
 
 
+#: How long a name may be that devices choose, in bytes: a number may have to follow.
+_LONGEST = NAME_LIMIT - len("-20000")
+
 #: How many characters of a hash end a name that was too long.
 _MARK_LENGTH = 10
 
@@ -118,7 +121,7 @@ def as_chosen(path: str, beginning: str) -> str:
 
     beginning  what the rule says that the path begins with
     """
-    if len(path) > NAME_LIMIT:
+    if len(path) > _LONGEST or not path.isascii():
         path = "/".join(map(_shortened, path.split("/")))
     found = _OF_RUNTIME.match(path)
     if found is None or beginning.startswith(f"{found.group()}/"):
@@ -129,10 +132,10 @@ def as_chosen(path: str, beginning: str) -> str:
 def _shortened(name: str) -> str:
     """A name that Linux permits. Different ones stay different."""
     data = name.encode(errors="surrogateescape")
-    if len(data) <= NAME_LIMIT:
+    if len(data) <= _LONGEST:
         return name
     mark = f"-{hashlib.sha256(data).hexdigest()[:_MARK_LENGTH]}"
-    return data[: NAME_LIMIT - len(mark)].decode(errors="ignore") + mark
+    return data[: _LONGEST - len(mark)].decode(errors="ignore") + mark
 
 
 def why_impossible(

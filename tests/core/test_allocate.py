@@ -533,6 +533,20 @@ def test_no_device_makes_a_name_that_linux_does_not_permit(letter: str) -> None:
     assert first != second
 
 
+def test_several_nodes_at_one_path_that_is_too_long_get_numbers() -> None:
+    parts = [replace(part, properties={**part.properties, "ID_X": "x" * 128}) for part in a_modem()]
+    rule = '[[resource]]\nname = "m"\nmatch = { ID_X = "*" }\ngroup_by = "usb_device"\n'
+    allocation = answer(f'{rule}container_path = "/dev/{{ID_X}}-{{ID_X}}"\n', parts)
+    assert len(allocation.devices) > 2
+    assert {why_too_long(path) for path in paths(allocation)} == {""}
+
+
+def test_no_devlink_replaces_what_runtimes_make_in_every_container() -> None:
+    device = replace(A, devlinks=("/dev/null", "/dev/gps", "/dev/shm/x"))
+    found = {*paths(answer(f'{FTDI}devlinks = ["/dev/*"]\n', [device]))}
+    assert found == {"/dev/ttyUSB0", "/dev/null-1", "/dev/gps", "/dev/shm-1/x"}
+
+
 def test_the_path_of_a_mount_on_the_host_is_what_the_rule_says() -> None:
     keys = 'mounts = [{ host_path = "/dev/shm/{ID_X}", container_path = "/dev/{ID_X}" }]\n'
     device = replace(A, properties={**A.properties, "ID_X": "shm"})

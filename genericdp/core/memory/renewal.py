@@ -228,7 +228,7 @@ class Renewal:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
         if self.plugged.is_taken(spot) and not self._has_left(device.id, spot, is_part=True):
             return spot
-        return None if spot.of_all in before else moved_to(spot, known.device, device)
+        return None if spot.of_all in before else moved_to(spot, known.device, device, known.earlier)
 
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]

@@ -264,6 +264,42 @@ def test_a_part_of_a_kit_comes_back_at_its_port(serial: str | None, loses_power:
         assert node.inventory.links() == before
 
 
+@pytest.mark.parametrize("serial", [None, "S"], ids=["no serial number", "parts of a dock"])
+@pytest.mark.parametrize("leave", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("come", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("is_edited", [False, True])
+def test_the_parts_of_a_kit_leave_and_come_back_one_by_one(
+    serial: str | None, leave: tuple[int, int], come: tuple[int, int], *, is_edited: bool
+) -> None:
+    """They have different device nodes, and are behind one hub."""
+    kit = RACK.replace('"tty"', '["tty", "hidraw"]')
+    apart = rule("single", match='{ SUBSYSTEM = ["tty", "hidraw"], usb = { product = "6015" } }') + kit
+
+    def parts(since: int) -> tuple[list[UdevDevice], list[UdevDevice]]:
+        first = in_rack(0, "3.1", "6014", since, serial)
+        second = in_rack(1, "3.2", "6015", since, serial)
+        usb = second.usb_device
+        assert usb is not None
+        hidraw = a_usb_node(usb, "hidraw", "hidraw0", number="c 240:0", properties={"RACK": "r"})
+        return [first], [second, replace(hidraw, incarnation=900 + since)]
+
+    node, before = Node(), parts(0)
+    (id_,) = node.look(kit, *before[0], *before[1])
+    node.allocate(id_)
+    links = node.inventory.links()
+    node.look(kit, *before[leave[1]])
+    node.look(kit)
+    after = parts(1)
+    node.look(kit, *after[come[0]])
+    told = node.look(apart if is_edited else kit, *after[0], *after[1])
+    if is_edited:
+        waits = {why for each, why in told.items() if each.startswith("single")}
+        assert waits == {f"a pod may still hold it as {id_} of example.com/kit"}
+    else:
+        assert told == {id_: "Healthy"}
+        assert node.inventory.links() == links
+
+
 def test_a_part_of_a_kit_that_was_away_during_an_edit_waits_at_its_port() -> None:
     apart = rule("single", match='{ SUBSYSTEM = "tty", usb = { product = "6015" } }') + RACK
     own, other = in_rack(0, "1", "6015"), in_rack(1, "3", "6010")

@@ -34,7 +34,6 @@ _OF_RUNTIME = re.compile(
     "(?=/|$)"
 )
 
-
 #: How long a name may be that devices choose, in bytes: a number may have to follow.
 _LONGEST = NAME_LIMIT - len("-20000")
 

@@ -160,9 +160,12 @@ class CdiSpecs:
         return all(_is_same(f"{self.directory}/{name}", before) for name, (_, before) in files.items())
 
     def notice_foreign(self, names: Collection[str] = ()) -> bool:
-        """Whether there are files with a name of ours that were not written here: of these names, or any.
+        """Whether the directory has spec files of genericdp that this process has not written.
 
-        If so, makes the next `apply` remove them. Those of another genericdp that has the lock do not count.
+        The next `apply` removes them. While another genericdp holds the lock, the files are its own and do not
+        count.
+
+        names  the only files to look at, by name; without any, all of them
         """
         if self._is_left_alone:
             return False

@@ -39,6 +39,20 @@ def unbind(bed: Testbed, unit: Sequence[gadgets.Entry]) -> None:
         bed.uevent(entry, "remove")
 
 
+def without_driver(unit: Sequence[gadgets.Entry]) -> tuple[gadgets.Entry, ...]:
+    """What the kernel has of a unit that no driver is bound to."""
+    return tuple(entry for entry in unit if entry not in made_by_driver(unit))
+
+
+async def with_a_pod(bed: Testbed, kubelet: Kubelet) -> Sequence[gadgets.Entry]:
+    """The unit of a pod, at the first port."""
+    unit = gadgets.serial_dongle("1", tty=0, devnum=5)
+    bed.plug(unit)
+    await until_allocatable(kubelet, 1)
+    await a_pod(kubelet, "one")
+    return unit
+
+
 def reason_of(service: Service, id_: str = ID) -> str:
     device = service.daemon.inventory.offers[FTDI].device(id_)
     return "" if device is None else device.reason
@@ -93,16 +107,12 @@ def test_a_unit_at_another_port_comes_back_as_soon_as_it_has_its_node(
     async def main() -> None:
         bed.plug(gadgets.root_hub())
         async with a_node(short_dir, RULES) as (kubelet, _):
-            here = gadgets.serial_dongle("1", tty=0, devnum=5)
+            here = await with_a_pod(bed, kubelet)
             there = gadgets.serial_dongle("2", tty=1, devnum=7)
-            bed.plug(here)
-            await until_allocatable(kubelet, 1)
-            await a_pod(kubelet, "one")
             bed.unplug(here)
             await until_allocatable(kubelet, 0)
             if late:
-                made = made_by_driver(there)
-                bed.plug(tuple(entry for entry in there if entry not in made))
+                bed.plug(without_driver(there))
                 bind(bed, there)
             else:
                 bed.plug(there)
@@ -116,12 +126,9 @@ def test_a_twin_whose_driver_is_late_is_known_as_a_twin_at_once(short_dir: Path,
     async def main() -> None:
         bed.plug(gadgets.root_hub())
         async with a_node(short_dir, RULES) as (kubelet, service):
-            unit = gadgets.serial_dongle("1", tty=0, devnum=5)
+            unit = await with_a_pod(bed, kubelet)
             twin = gadgets.serial_dongle("2", tty=1, devnum=7)
-            bed.plug(unit)
-            await until_allocatable(kubelet, 1)
-            await a_pod(kubelet, "one")
-            bed.plug(tuple(entry for entry in twin if entry not in made_by_driver(twin)))
+            bed.plug(without_driver(twin))
             await until(lambda: ID in service.daemon.memory.ties)
             bed.unplug(unit)
             await until_allocatable(kubelet, 0)
@@ -139,10 +146,7 @@ def test_a_twin_is_known_as_a_twin_of_a_unit_without_its_device_node_after_a_min
         bed.plug(gadgets.root_hub())
         clock = LoopTime()
         async with a_node(short_dir, RULES, now=asyncio.get_running_loop().time) as (kubelet, service):
-            unit = gadgets.serial_dongle("1", tty=0, devnum=5)
-            bed.plug(unit)
-            await until_allocatable(kubelet, 1)
-            await a_pod(kubelet, "one")
+            unit = await with_a_pod(bed, kubelet)
             unbind(bed, unit)
             await until_allocatable(kubelet, 0)
             bed.plug(gadgets.serial_dongle("2", tty=1, devnum=7))
@@ -150,8 +154,7 @@ def test_a_twin_is_known_as_a_twin_of_a_unit_without_its_device_node_after_a_min
             assert not service.daemon.memory.ties
             clock.advance(TWO_AFTER_S)
             await until_allocatable(kubelet, 1, capacity=2)
-            made = made_by_driver(unit)
-            bed.unplug(tuple(entry for entry in unit if entry not in made))
+            bed.unplug(without_driver(unit))
             await until(lambda: reason_of(service).endswith("plug this one in at its old port"))
             assert os.readlink(short_dir / "links" / ID) == ID
 
@@ -162,16 +165,12 @@ def test_the_twin_is_taken_for_the_unit_when_that_is_unplugged(short_dir: Path, 
     async def main() -> None:
         bed.plug(gadgets.root_hub())
         async with a_node(short_dir, RULES) as (kubelet, service):
-            unit = gadgets.serial_dongle("1", tty=0, devnum=5)
-            bed.plug(unit)
-            await until_allocatable(kubelet, 1)
-            await a_pod(kubelet, "one")
+            unit = await with_a_pod(bed, kubelet)
             unbind(bed, unit)
             await until_allocatable(kubelet, 0)
             bed.plug(gadgets.serial_dongle("2", tty=1, devnum=7))
             await until(lambda: "which lacks its device node" in reason_of(service))
-            made = made_by_driver(unit)
-            bed.unplug(tuple(entry for entry in unit if entry not in made))
+            bed.unplug(without_driver(unit))
             await until_allocatable(kubelet, 1)
             assert os.readlink(short_dir / "links" / ID) == "/dev/ttyUSB1"
 

@@ -533,6 +533,13 @@ def test_no_device_makes_a_name_that_linux_does_not_permit(letter: str) -> None:
     assert first != second
 
 
+def test_a_name_is_measured_in_bytes() -> None:
+    device = replace(A, properties={**A.properties, "ID_X": "x" * 128})
+    (path,) = paths(answer(f'{FTDI}container_path = "/dev/{"é" * 70}{{ID_X}}"\n', [device]))
+    assert why_too_long(path) == ""
+    assert path.startswith(f"/dev/{'é' * 70}xxx")
+
+
 def test_several_nodes_at_one_path_that_is_too_long_get_numbers() -> None:
     parts = [replace(part, properties={**part.properties, "ID_X": "x" * 128}) for part in a_modem()]
     rule = '[[resource]]\nname = "m"\nmatch = { ID_X = "*" }\ngroup_by = "usb_device"\n'

@@ -162,8 +162,7 @@ class CdiSpecs:
     def notice_foreign(self, names: Collection[str] = ()) -> bool:
         """Whether the directory has spec files of genericdp that this process has not written.
 
-        The next `apply` removes them. While another genericdp holds the lock, the files are its own and do not
-        count.
+        The next `apply` removes them. While another genericdp holds the lock, they are its own and stay.
 
         names  the only files to look at, by name; without any, all of them
         """

@@ -44,7 +44,7 @@ def without_driver(unit: Sequence[gadgets.Entry]) -> tuple[gadgets.Entry, ...]:
     return tuple(entry for entry in unit if entry not in made_by_driver(unit))
 
 
-async def with_a_pod(bed: Testbed, kubelet: Kubelet) -> Sequence[gadgets.Entry]:
+async def with_a_pod(bed: Testbed, kubelet: Kubelet) -> tuple[gadgets.Entry, ...]:
     """The unit of a pod, at the first port."""
     unit = gadgets.serial_dongle("1", tty=0, devnum=5)
     bed.plug(unit)

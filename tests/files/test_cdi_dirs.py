@@ -27,7 +27,7 @@ from tests.scenes.rules import FTDI
 from tests.scenes.scene import LoopTime, a_scene
 from tests.scenes.service import settings_below
 from tests.scenes.shortage import a_file_system_at, fill
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 A = a_usb_serial(0, serial="A")
 SPEC = "genericdp_example.com_ftdi.json"
@@ -260,6 +260,38 @@ async def test_a_former_directory_is_cleared_when_its_file_system_is_mounted(tmp
         with bind_mounted(tmp_path / "hidden", tmp_path / "one"):
             await until(lambda: noted(one) == [f"{tmp_path}/two"])
         assert specs_below(tmp_path) == ["two"]
+
+
+async def test_a_former_directory_is_cleared_when_a_spec_file_comes_back(tmp_path: Path) -> None:
+    """Nothing was found there at the start. Other files do not matter."""
+    one = settings_below(tmp_path, cdi_dir=f"{tmp_path}/two")
+    former = tmp_path / "one"
+    former.mkdir()
+    note_cdi_dirs(one, [str(former)])
+    tried: list[GenericdpError | None] = []
+    with closing(Directories(one, lambda: None, tried.append)) as directories:
+        directories.begin()
+        (former / "nvidia.yaml").touch()
+        await idle()
+        assert len(tried) == 1
+        (former / SPEC).touch()
+        await until(lambda: noted(one) == [f"{tmp_path}/two"])
+        assert [each.name for each in former.iterdir()] == ["nvidia.yaml"]
+
+
+async def test_a_directory_that_is_used_again_is_no_former_one(tmp_path: Path) -> None:
+    for each in ("one", "two"):
+        (tmp_path / each).mkdir()
+    (tmp_path / "cdi").symlink_to("one")
+    settings = settings_below(tmp_path)
+    with closing(Directories(settings, lambda: None)) as directories:
+        directories.begin()
+        for target, former in (("two", {f"{tmp_path}/one"}), ("one", {f"{tmp_path}/two"})):
+            (tmp_path / "cdi").unlink()
+            (tmp_path / "cdi").symlink_to(target)
+            directories.note_cdi_dir()
+            directories._name()
+            assert directories._former.keys() == former
 
 
 async def test_of_many_former_directories_in_which_nothing_is_found_none_is_noted(tmp_path: Path) -> None:

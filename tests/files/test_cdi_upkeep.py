@@ -1,5 +1,6 @@
 """When the CDI spec files are written again, and what happens to devices meanwhile."""
 
+import asyncio
 import json
 import shutil
 from collections.abc import Mapping
@@ -161,11 +162,19 @@ async def test_what_the_udev_rule_removes_at_an_unplug_the_next_step_makes_right
 
 @pytest.mark.parametrize("others", [(), (a_kfd(),)], ids=["no file is left", "another file is left"])
 async def test_a_file_that_comes_back_after_its_devices_have_left_goes_at_once(
-    tmp_path: Path, others: tuple[UdevDevice, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: tuple[UdevDevice, ...]
 ) -> None:
     """The program of the udev rule drops one line of several, while all devices of the file leave."""
     rules = f'{RULES}\n[[resource]]\nname = "kfd"\nmatch = {{ SUBSYSTEM = "kfd" }}\n'
     time, daemon, back = LoopTime(), Daemon(tmp_path, rules), tmp_path / "back"
+    put_off: list[float] = []
+    put_it_off = daemon.cdi._retry.failed
+
+    def failed() -> None:
+        put_off.append(asyncio.get_running_loop().time())
+        put_it_off()
+
+    monkeypatch.setattr(daemon.cdi._retry, "failed", failed)
     with daemon.cdi.serving():
         daemon.step(A, *others)
         back.write_text((tmp_path / FILE).read_text())
@@ -179,19 +188,21 @@ async def test_a_file_that_comes_back_after_its_devices_have_left_goes_at_once(
                 await until(lambda: daemon.cdi._retry.waits)
                 time.advance(1.0)
             await until(lambda: not (tmp_path / FILE).exists())
-            assert daemon.steps == steps
+            assert (daemon.steps, bool(put_off)) == (steps, steps == 4)
         assert (tmp_path / file_name("example.com/kfd")).exists() is bool(others)
         assert daemon.tried == [None] * 4
 
 
 async def test_a_file_of_another_genericdp_is_left_alone(tmp_path: Path) -> None:
-    daemon, other = Daemon(tmp_path), CdiSpecs(str(tmp_path))
+    time, daemon, other = LoopTime(), Daemon(tmp_path), CdiSpecs(str(tmp_path))
     with daemon.cdi.serving():
         daemon.step(A)
         daemon.step()
         other.apply({FILE: "theirs"})
         await until(lambda: daemon.steps == 3)
         other.apply({FILE: "theirs, too"})
+        await idle()
+        time.advance(2.0)
         await idle()
         assert (daemon.steps, (tmp_path / FILE).read_text()) == (3, "theirs, too")
     assert other.intact()

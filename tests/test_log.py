@@ -72,6 +72,12 @@ def test_a_hint_to_type_stands_as_it_is_typed_and_no_hint_stands_nowhere() -> No
     ]
 
 
+def test_a_value_ends_where_its_quotes_end() -> None:
+    stream = listen()
+    LOG.warning("odd", serial="it's \\", also="x")
+    assert lines_of(stream) == ['warning odd  serial="it\'s \\\\" also=x']
+
+
 def test_a_device_cannot_write_a_line_of_its_own() -> None:
     stream = listen()
     LOG.warning("odd serial", serial="1\n2026-01-01 error: \x1b[31mred")

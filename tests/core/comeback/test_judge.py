@@ -6,12 +6,15 @@ from itertools import permutations
 
 import pytest
 
+from genericdp.core.cdi import cdi_kind
 from genericdp.core.comeback.container import Container, Inside
 from genericdp.core.comeback.judge import Answers, Evidence, Judgement, Saved, judge, newest
 from genericdp.core.comeback.plugs import Case, Numbers, Plug, Plugs, cases, follow
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.plugged import NOTHING_PLUGGED
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remember import remember
 from genericdp.core.status.holdings import Holder
 from tests.scenes.builders import a_device, a_kfd, a_modem, a_usb_serial
 from tests.scenes.inventories import inventory_of
@@ -34,6 +37,7 @@ def plugged(rules: str, *devices: object) -> Case:
 STICK = plugged(FTDI_RULE, a_usb_serial(3, serial="A"))
 UNPLUGGED = replace(STICK, plug=Plug(None, 0.0, 0.0))
 LINK = f"{LINKS}/ftdi_A"
+BY_CDI = f"{cdi_kind('example.com/x')}=all"
 
 #: Path in the container -> device number.
 Nodes = Mapping[str, DeviceNumber]
@@ -258,7 +262,7 @@ def test_the_work_grows_in_proportion_to_the_devices_of_a_container(by_cdi: bool
         (offer,) = inventory.offers.values()
         nodes = [device.nodes[0] for device in offer.devices]
         links = {node.path: f"{LINKS}/{node.link}" for node in nodes}
-        known = Saved({}, ("example.com/x=all",), tuple(offer.ids)) if by_cdi else Saved(links)
+        known = Saved({}, (BY_CDI,), tuple(offer.ids)) if by_cdi else Saved(links)
         numbers = {node.path: node.number for node in nodes if node.number is not None}
         told = {
             "GENERICDP_EXAMPLE_COM_X": ",".join(numbers),
@@ -277,6 +281,18 @@ def test_the_work_grows_in_proportion_to_the_devices_of_a_container(by_cdi: bool
 
     ready = {count: work(count) for count in (200, 200 * FACTOR)}
     assert growth(lambda count: ready[count](), 200) < IN_PROPORTION
+
+
+def test_an_edit_that_brings_a_template_does_not_hide_what_a_container_got_by_cdi() -> None:
+    """One of its devices is unplugged, so the value of the field is not known. The device nodes are."""
+    rule = '[[resource]]\nname = "x"\nmatch.SUBSYSTEM = "tty"\n'
+    devices = [a_usb_serial(n, port=f"{n + 1}", serial=f"{n}") for n in range(2)]
+    _, memory = remember(inventory_of(rule, *devices), Memory(), 0.0)
+    inventory, _ = remember(inventory_of(f'{rule}env = {{ X = "{{sysname}}" }}\n', devices[1]), memory, 1.0)
+    (offer,) = inventory.offers.values()
+    saved = Saved({}, (BY_CDI,), tuple(offer.ids))
+    evidence = Evidence(inside_of({}), {(MAIN.pod, MAIN.holder.container, offer.resource.name): saved}, LINKS)
+    assert evidence.paths(MAIN, offer) == {f"{LINKS}/x_{n}": [f"/dev/ttyUSB{n}"] for n in range(2)}
 
 
 def test_what_was_stopped_for_the_plug_is_not_stopped_again_in_its_next_container() -> None:

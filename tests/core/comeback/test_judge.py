@@ -6,7 +6,6 @@ from itertools import permutations
 
 import pytest
 
-from genericdp.core.cdi import cdi_kind
 from genericdp.core.comeback.container import Container, Inside
 from genericdp.core.comeback.judge import Answers, Evidence, Judgement, Saved, judge, newest
 from genericdp.core.comeback.plugs import Case, Numbers, Plug, Plugs, cases, follow
@@ -15,6 +14,7 @@ from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.plugged import NOTHING_PLUGGED
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
+from genericdp.core.rules.name import cdi_kind
 from genericdp.core.status.holdings import Holder
 from tests.scenes.builders import a_device, a_kfd, a_modem, a_usb_serial
 from tests.scenes.inventories import inventory_of
@@ -286,13 +286,13 @@ def test_the_work_grows_in_proportion_to_the_devices_of_a_container(by_cdi: bool
 def test_an_edit_that_brings_a_template_does_not_hide_what_a_container_got_by_cdi() -> None:
     """One of its devices is unplugged, so the value of the field is not known. The device nodes are."""
     rule = '[[resource]]\nname = "x"\nmatch.SUBSYSTEM = "tty"\n'
-    devices = [a_usb_serial(n, port=f"{n + 1}", serial=f"{n}") for n in range(2)]
+    devices = [a_usb_serial(n, port=f"{n + 1}", serial=f"S{n}") for n in range(2)]
     _, memory = remember(inventory_of(rule, *devices), Memory(), 0.0)
     inventory, _ = remember(inventory_of(f'{rule}env = {{ X = "{{sysname}}" }}\n', devices[1]), memory, 1.0)
     (offer,) = inventory.offers.values()
     saved = Saved({}, (BY_CDI,), tuple(offer.ids))
     evidence = Evidence(inside_of({}), {(MAIN.pod, MAIN.holder.container, offer.resource.name): saved}, LINKS)
-    assert evidence.paths(MAIN, offer) == {f"{LINKS}/x_{n}": [f"/dev/ttyUSB{n}"] for n in range(2)}
+    assert evidence.paths(MAIN, offer) == {f"{LINKS}/x_S{n}": [f"/dev/ttyUSB{n}"] for n in range(2)}
 
 
 def test_what_was_stopped_for_the_plug_is_not_stopped_again_in_its_next_container() -> None:

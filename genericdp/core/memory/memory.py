@@ -127,7 +127,7 @@ class _Led:
             self._leads[id_] = dict(zip(known.device.links, known.device.spots, strict=False))
         now = self._leads[id_].get(link)
         led = [*filterfalse(is_of_number, known.earlier)] if now is None else [now]
-        return bool(led) and all((each.serial, each.within) != (spot.serial, spot.within) for each in led)
+        return bool(led) and all(each.serial != spot.serial for each in led)
 
 
 class _Ports:

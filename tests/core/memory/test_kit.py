@@ -7,11 +7,22 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory import compose
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.identity import hash_of
+from genericdp.core.inventory.past import NO_PAST
 from genericdp.core.inventory.place import locate
 from genericdp.core.memory import saved
-from tests.scenes.builders import CONTROLLER, a_device, a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.builders import (
+    CONTROLLER,
+    a_device,
+    a_usb_device,
+    a_usb_node,
+    a_usb_serial,
+    by_sys_path,
+    resources_of,
+)
 from tests.scenes.edits import Node, rule
+from tests.scenes.inventories import DOMAIN
 
 KIT = (
     rule("kit", 'group_by = "all"')
@@ -150,6 +161,36 @@ def test_no_serial_number_gets_the_link_of_a_unit_without_one(
     again = a_unit(3, "1", None, 10)
     node.look(rules, again, other, forged)
     assert node.inventory.links()[link] == "/dev/ttyUSB3"
+
+
+def test_a_serial_number_that_looks_like_a_port_changes_no_link_where_nothing_is_remembered() -> None:
+    own, other = a_usb_serial(0, port="1", serial=None), a_usb_serial(1, port="2", serial="S", devnum=5)
+    forged = a_usb_serial(2, port="3", serial=locate(own).spot.port, devnum=6)
+    rules = rule("kit", 'group_by = "all"')
+    alone, node = Node(), Node()
+    alone.look(rules, own, other)
+    node.look(rules, own, other, forged)
+    assert links_to(node, "/dev/ttyUSB0") == links_to(alone, "/dev/ttyUSB0")
+
+
+def test_a_unit_that_joins_a_kit_has_a_short_link_although_another_one_is_away() -> None:
+    own, other = a_usb_serial(0, port="1", serial="X"), a_usb_serial(1, port="2", serial="Y", devnum=5)
+    new, rules = a_usb_serial(2, port="3", serial="Z", devnum=6), rule("kit", 'group_by = "all"')
+    alone, node = Node(), Node()
+    alone.look(rules, new)
+    node.look(rules, own, other)
+    node.allocate("kit")
+    node.look(rules, other)
+    node.look(rules, other, new)
+    assert links_to(node, "/dev/ttyUSB2") == links_to(alone, "/dev/ttyUSB2")
+
+
+def test_a_link_that_no_pod_has_for_another_unit_any_more_has_its_short_name_again() -> None:
+    resources = resources_of(rule("kit", 'group_by = "all"'))
+    builder, devices = Builder(resources, DOMAIN), by_sys_path(*kit("X", "Y"))
+    before = builder.build(devices, replace(NO_PAST, leads_elsewhere=lambda *_: True))
+    assert before != builder.build(devices)
+    assert builder.build(devices) == Builder(resources, DOMAIN).build(devices)
 
 
 def test_a_unit_with_its_own_serial_number_keeps_its_link_at_another_port() -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from genericdp.core.allocate import RefusedError
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.offer import Device, moved_to
+from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
@@ -353,3 +355,24 @@ def test_what_an_edit_took_from_a_unit_waits_although_another_unit_is_at_its_old
     }
     assert reasons.pop("/dev/ttyUSB1") == f"a pod may still hold it as {held} of example.com/x"
     assert reasons == ({"/dev/ttyUSB3": ""} if is_swapped else {})
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "moved"),
+    [
+        (("3",), ("5",), "5.1"),
+        (("3.1", "3.2"), ("5.1",), "5.1"),
+        (("3", "4"), ("5",), "3.1"),
+        (("3",), ("5", "6"), "3.1"),
+    ],
+    ids=["a unit", "a dock", "a kit before", "a kit after"],
+)
+def test_only_a_unit_or_a_dock_takes_its_parts_along(
+    was: tuple[str, ...], now: tuple[str, ...], moved: str
+) -> None:
+    def a_device_at(*ports: str) -> Device:
+        spots = tuple(Spot(port, "", f"if0{n}") for n, port in enumerate(ports))
+        return Device("x", port=ports[0].partition(".")[0], spots=spots)
+
+    part = Spot("3.1", "", "if09")
+    assert moved_to(part, a_device_at(*was), a_device_at(*now), ()) == part._replace(port=moved)

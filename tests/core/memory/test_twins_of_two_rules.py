@@ -104,6 +104,24 @@ def test_twins_stay_known_under_another_name_of_the_resource(*, restarts: bool) 
     assert its_link(node, "c_A5") is None
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+def test_after_a_rename_a_twin_waits_once_the_unit_of_a_pod_has_left_unless_another_pod_holds_it(
+    *, is_held: bool
+) -> None:
+    """Nothing shows which of the two the first pod got, but the second pod got this one."""
+    renamed = rule("c", match=ANY)
+    node = Node()
+    node.look(rule("b", match=ANY), FIRST)
+    node.allocate("b_A5")
+    node.look(renamed, FIRST)
+    (twin,) = (id_ for id_, why in node.look(renamed, FIRST, SECOND).items() if why == "Healthy")
+    if is_held:
+        node.allocate(twin)
+    told = node.look(renamed, SECOND)
+    assert told[twin] == ("Healthy" if is_held else "a pod may still hold it as b_A5 of example.com/b")
+    assert its_link(node, twin) == (SECOND.device_node if is_held else None)
+
+
 def test_the_rules_by_port_keep_the_ids_of_twins_that_change_places() -> None:
     rules = rule("a", match=AT_PORT.format(1)) + rule("b", match=AT_PORT.format(2))
     node = Node()

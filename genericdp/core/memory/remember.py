@@ -32,7 +32,7 @@ from genericdp.core.memory.answered import (
 )
 from genericdp.core.memory.held import learn
 from genericdp.core.memory.memory import TWO_AFTER_S, Memory, ties_worth_keeping, twins_worth_keeping
-from genericdp.core.memory.remembered import Remembered, with_lost
+from genericdp.core.memory.remembered import Remembered, with_lost, with_not_given
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
 from genericdp.core.memory.room import Room, all_fit, lost_replicas, room_for
@@ -118,7 +118,8 @@ def remember(
     )
     if crowded:
         devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
-    final, moved = with_waiting(shared, held, devices, inventory.ties, renewal)
+    final, moved, joined = with_waiting(shared, held, devices, inventory.ties, renewal)
+    devices = with_not_given(devices, memory.devices, joined)
     complete = replace(
         inventory,
         offers=final,

@@ -15,9 +15,9 @@ The rules of this file:
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, product, repeat
+from itertools import chain, filterfalse, product, repeat
 
 from genericdp.core.buses.port import is_hub
 from genericdp.core.device import UdevDevice
@@ -39,6 +39,7 @@ class Remembered:
     earlier          where its nodes were that it has lost since a pod holds it
     listed           False if the list has no room for it; it is remembered only for its withdrawn ids
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
+    not_given        spots of units of other pods that came to it: it has waited ever since
     """
 
     resource: str
@@ -47,6 +48,12 @@ class Remembered:
     earlier: tuple[Spot, ...] = ()
     listed: bool = True
     is_of_this_boot: bool = True
+    not_given: frozenset[Spot] = field(default=frozenset(), compare=False)
+
+    @property
+    def spots(self) -> Iterator[Spot]:
+        """Where nodes of it are or were that a pod may have."""
+        return filterfalse(self.not_given.__contains__, (*self.earlier, *self.device.spots))
 
 
 class Whereabouts:
@@ -56,7 +63,7 @@ class Whereabouts:
         self._devices = devices
         self._at: dict[Spot, list[tuple[Spot, str]]] = {}
         for id_, known in devices.items():
-            for spot in (*known.device.spots, *known.device.also, *known.earlier):
+            for spot in (*known.spots, *known.device.also):
                 self._at.setdefault(spot.of_all, []).append((spot, id_))
 
     def at(self, spot: Spot) -> Iterator[str]:
@@ -79,7 +86,7 @@ class Whereabouts:
         for id_, known in self._devices.items():
             models = chain(known.device.models, repeat(""))
             for spot, model in zip((*known.device.spots, *known.earlier), models, strict=False):
-                for who in _who(spot, known.device.key_hash):
+                for who in () if spot in known.not_given else _who(spot, known.device.key_hash):
                     found.setdefault((who, spot.within), []).append((spot.port, model, id_))
         return found
 
@@ -119,6 +126,21 @@ def with_lost(
         if known.earlier or (offered is not None and not {*known.device.links} <= {*offered.links})
     }
     return {**devices, **lost} if lost else devices
+
+
+def with_not_given(
+    devices: dict[str, Remembered], before: Mapping[str, Remembered], joined: Mapping[str, Sequence[Spot]]
+) -> dict[str, Remembered]:
+    """What is remembered after a step, with the spots of units of other pods that have come to devices.
+
+    joined  by the id of a device, where such units are in it now
+    """
+    changed: dict[str, Remembered] = {}
+    for id_, known in devices.items():
+        if known.absent_since is None and (known.not_given or id_ in joined):
+            had = frozenset(before[id_].spots) if id_ in before else {*known.device.spots}
+            changed[id_] = replace(known, not_given=frozenset(joined.get(id_, ())) - had)
+    return {**devices, **changed} if changed else devices
 
 
 def why_another(resource: str, id_: str, holder: str) -> str:

@@ -204,7 +204,7 @@ class Renewal:
         """Where nodes are that a pod may still have although they no longer belong to the device."""
         if (device.spots, device.also) == (known.device.spots, known.device.also):
             return known.earlier
-        lost = dict.fromkeys((*filterfalse(is_of_number, known.earlier), *known.device.spots))
+        lost = dict.fromkeys(filterfalse(is_of_number, known.spots))
         numbers = [
             spot_of(node.number)
             for spot, node in zip(known.device.spots, known.device.nodes, strict=False)

@@ -376,3 +376,64 @@ def test_only_a_unit_or_a_dock_takes_its_parts_along(
 
     part = Spot("3.1", "", "if09")
     assert moved_to(part, a_device_at(*was), a_device_at(*now), ()) == part._replace(port=moved)
+
+
+PORTS_2_AND_3 = '{ SUBSYSTEM = "tty", usb = { port = ["2", "3"] } }'
+KIT_AND_REST = rule("kit", 'group_by = "all"', match=PORTS_2_AND_3) + rule("u")
+
+
+def a_unit(number: int, port: str, serial: str) -> UdevDevice:
+    """As it is plugged in there."""
+    device = a_usb_serial(number, port=port, serial=serial, devnum=9 + number)
+    return replace(device, incarnation=10 + number)
+
+
+@pytest.mark.parametrize("leaves_with_the_kit", [False, True])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_unit_that_was_in_the_kit_of_another_pod_by_mistake_is_its_own_pods_again(
+    steps: int, *, leaves_with_the_kit: bool
+) -> None:
+    """The kit had to wait while it was there, so the other pod did not get it."""
+    own = a_unit(0, "2", "K1")
+    node = Node()
+    node.look(KIT_AND_REST, own, a_unit(1, "7", "A5"))
+    node.allocate("kit")
+    node.allocate("u_A5")
+    node.look(KIT_AND_REST, own)
+    for _ in range(steps):
+        told = node.look(KIT_AND_REST, own, a_unit(2, "3", "A5"))
+        assert told["kit"] == "a pod may still hold it as u_A5 of example.com/u"
+    if leaves_with_the_kit:
+        node.look(KIT_AND_REST)
+    else:
+        assert node.look(KIT_AND_REST, own)["kit"] == "Healthy"
+    here = () if leaves_with_the_kit else (own,)
+    assert node.look(KIT_AND_REST, *here, a_unit(3, "7", "A5"))["u_A5"] == "Healthy"
+
+
+def test_a_unit_that_stays_in_a_kit_until_its_own_pod_has_gone_is_a_part_of_it() -> None:
+    """Then the next pod that gets the kit has it, and it waits wherever it is plugged in."""
+    own, wrong = a_unit(0, "2", "K1"), a_unit(2, "3", "A5")
+    node = Node()
+    node.look(KIT_AND_REST, own, a_unit(1, "7", "A5"))
+    node.allocate("kit")
+    node.allocate("u_A5")
+    node.look(KIT_AND_REST, own)
+    node.look(KIT_AND_REST, own, wrong)
+    del node.memory.held["u_A5"]  # type: ignore[attr-defined]
+    assert node.look(KIT_AND_REST, own, wrong)["kit"] == "Healthy"
+    node.allocate("kit")
+    node.look(KIT_AND_REST, own)
+    told = node.look(KIT_AND_REST, own, a_unit(3, "7", "A5"))
+    assert told["u_A5"] == "a pod may still hold it as kit of example.com/kit"
+
+
+def test_what_a_pod_got_with_its_kit_stays_its_own_when_the_kit_has_to_wait() -> None:
+    """An edit of the rules lets it wait for another pod. The unit was in the kit before."""
+    own, part = a_unit(0, "2", "K1"), a_unit(1, "3", "A5")
+    node = Node()
+    node.look(KIT_AND_REST, own, part)
+    node.allocate("kit")
+    node.look(KIT_AND_REST, own)
+    told = node.look(KIT_AND_REST, own, a_unit(2, "7", "A5"))
+    assert told["u_A5"] == "a pod may still hold it as kit of example.com/kit"

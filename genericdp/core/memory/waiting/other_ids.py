@@ -23,6 +23,9 @@ from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
 from genericdp.core.memory.renewal import Renewal
 
+#: Spots of units by the id of a device.
+ById = Mapping[str, Sequence[Spot]]
+
 
 def with_waiting(
     offers: Mapping[str, Offer],
@@ -30,10 +33,11 @@ def with_waiting(
     devices: Mapping[str, Remembered],
     ties: Ties,
     renewal: Renewal,
-) -> tuple[Mapping[str, Offer], Mapping[str, Sequence[Spot]]]:
+) -> tuple[Mapping[str, Offer], ById, ById]:
     """The offers in which the ids that have to wait are Unhealthy, and where units of pods have moved to.
 
-    The latter is by the id that the pod holds, for units that have another id now.
+    The latter is by the id that the pod holds, for units that have another id now, and by the id of a device
+    that another pod holds, for those that are part of it now.
 
     devices  all that are remembered, by id
     ties     the units of which there are twins
@@ -44,14 +48,14 @@ def with_waiting(
         if not _is_as_given(id_, holding, offers.get(holding.resource), devices.get(holding.device))
     }
     if not elsewhere:
-        return offers, {}
+        return offers, {}, {}
     held_devices = frozenset(holding.device for holding in held.values())
     others = _Others(elsewhere, devices, held_devices, ties, renewal)
     waiting = {name: dict(others.waiting(offer)) for name, offer in offers.items()}
     # A container that starts again would get what another one has.
-    held_devices = held_devices - others.joined
+    held_devices = held_devices - others.joined.keys()
     after = {name: _with(offer, waiting[name], held_devices) for name, offer in offers.items()}
-    return after, others.moved
+    return after, others.moved, others.joined
 
 
 def ids_that_wait(before: Mapping[str, Offer], after: Mapping[str, Offer]) -> tuple[str, ...]:
@@ -98,7 +102,7 @@ class _Others:
 
     held   all devices that pods hold
     moved  where units of theirs are that have another id at another port, as far as `waiting` has looked
-    joined devices that pods hold, and to which edited rules have joined what others hold; likewise
+    joined devices that pods hold, with the units there that others hold; likewise
     """
 
     def __init__(
@@ -115,7 +119,7 @@ class _Others:
         self._whereabouts = Whereabouts({id_: devices[id_] for id_ in self._holders if id_ in devices})
         self._devices, self.held, self._ties, self._renewal = devices, held, ties, renewal
         self.moved: dict[str, list[Spot]] = {}
-        self.joined: set[str] = set()
+        self.joined: dict[str, list[Spot]] = {}
 
     def waiting(self, offer: Offer) -> Iterator[tuple[str, str]]:
         """The ids of an offer that have to wait, each with the reason."""
@@ -125,7 +129,8 @@ class _Others:
                 continue
             is_held = device.id in self.held
             there = {id_ for spot in _spots_of(device, is_held=is_held) for id_ in self._whereabouts.at(spot)}
-            elsewhere = {*self._plugged_in_elsewhere(offer, device)} - {device.id}
+            moved = [each for each in self._plugged_in_elsewhere(offer, device) if each[0] != device.id]
+            elsewhere = {id_ for id_, _ in moved}
             # The reason names a pod that got the device at this very spot, if there is one.
             others = {
                 id_: holding
@@ -133,14 +138,15 @@ class _Others:
                 for id_, holding in sorted(self._holders[holder].items())
                 if not (shared and holding.shared)
             }
-            if is_held and any(holding.device in elsewhere for holding in others.values()):
-                self.joined.add(device.id)
+            joined = [spot for id_, spot in moved if any(id_ == each.device for each in others.values())]
+            if is_held and joined:
+                self.joined[device.id] = joined
             for id_ in ids_of(device.id, offer.resource.replicas) if others else ():
                 if other := next((name for name in others if name != id_), None):
                     yield id_, _reason(offer, other, others[other])
 
-    def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[str]:
-        """The devices of the same unit that pods got, perhaps while it was at another port."""
+    def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[tuple[str, Spot]]:
+        """The devices of the same unit that pods got, perhaps at another port, and where it is now."""
         for spot, model in device.spots_with_models:
             for id_ in dict.fromkeys(self._whereabouts.at_other_ports(spot, model, device.key_hash)):
                 known, was = self._devices[id_], self._devices[id_].device
@@ -156,7 +162,7 @@ class _Others:
                 )
                 if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known)):
                     self.moved.setdefault(id_, []).append(spot)
-                    yield id_
+                    yield id_, spot
 
     def _is_where_it_was(self, known: Remembered) -> bool:
         """Whether device nodes that a pod got are still there: then what is elsewhere is another unit."""

@@ -151,7 +151,7 @@ class Daemon:
                     await self._serve()
 
     async def _serve(self) -> None:
-        with contextlib.ExitStack() as stack:
+        async with self.plugins.kubelet.idle_channel(), contextlib.AsyncExitStack() as stack:
             stack.callback(self._directories.close)
             self._directories.begin()
             self.memory = resumed(self._saving.begin(), self._now())

@@ -16,13 +16,13 @@ The rules of this file:
 * All resources share one channel to one incarnation of the kubelet. A new incarnation gets a new
   channel, because an old one waits out its back-off.
 * gRPC frees all that it has with its last object, starts anew with the next one, and aborts the process if it
-  lacks descriptors then. So an idle channel stays open, whether there is a kubelet or not.
+  lacks descriptors then. So an idle channel stays open (`idle_channel`), whether there is a kubelet or not.
 """
 
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import grpc
 import grpc.aio
@@ -93,7 +93,6 @@ class KubeletSocket:
     async def follow(self) -> None:
         """Keep `incarnation` up to date, until cancelled."""
         watch = DirectoryWatch(self.directory, self._hear)
-        idle = grpc.aio.insecure_channel(f"unix:{self.path}")
         try:
             while True:
                 self._event.clear()
@@ -113,7 +112,6 @@ class KubeletSocket:
                 self._report.cancel()
             self._lock.close()
             await self._close_channel()
-            await idle.close()
 
     def is_there(self) -> bool:
         """Whether kubelet.sock exists, even if nobody listens."""
@@ -147,6 +145,19 @@ class KubeletSocket:
                 ),
             )
         return self._channel
+
+    @contextlib.asynccontextmanager
+    async def idle_channel(self) -> AsyncIterator[None]:
+        """Keep what gRPC has started until the end of the block.
+
+        Enter it first, so that it ends last: after a shortage of descriptors, gRPC may wait for ever when its
+        last object is closed.
+        """
+        channel = grpc.aio.insecure_channel(f"unix:{self.path}")
+        try:
+            yield
+        finally:
+            await channel.close()
 
     def look_again(self) -> None:
         """Check, without an event, whether the kubelet is another one.

@@ -1,9 +1,14 @@
 """While the daemon lacks descriptors or inodes, a pod still gets no other device than its own."""
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from genericdp.core.device import UdevDevice
+from genericdp.kubelet.socket import KubeletSocket
 from genericdp.simulator import ContainerState, Runtime
 from tests.daemon.test_cdi_answers import a_cdi_scene, named_in
 from tests.scenes.builders import a_usb_serial
@@ -57,6 +62,28 @@ async def test_spec_files_go_when_the_daemon_ends_without_a_descriptor_left(shor
             scene.daemon.stop()
             await until(scene.service.has_ended)
             assert not spec.exists()
+
+
+async def test_all_is_put_right_before_the_last_object_of_grpc_is_closed(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a shortage of descriptors, gRPC has waited for ever then."""
+    left: list[list[str]] = []
+    settings, keep = settings_below(short_dir), KubeletSocket.idle_channel
+
+    @asynccontextmanager
+    async def keep_and_look(kubelet: KubeletSocket) -> AsyncIterator[None]:
+        async with keep(kubelet):
+            yield
+            names = (*os.listdir(settings.cdi_dir), *os.listdir(settings.kubelet_dir))
+            left.append([name for name in names if name.endswith((".json", ".sock"))])
+
+    monkeypatch.setattr(KubeletSocket, "idle_channel", keep_and_look)
+    async with a_cdi_scene(short_dir, a_usb_serial(0, serial="A")) as scene:
+        await scene.until_allocatable(1)
+        await scene.admit()
+        await scene.service.stop()
+    assert left == [["kubelet.sock"]]
 
 
 @both_runtimes

@@ -254,18 +254,16 @@ import grpc.aio
 from genericdp.kubelet.socket import KubeletSocket
 
 async def main(directory, free):
-    following = asyncio.ensure_future(KubeletSocket(directory).follow())
-    await asyncio.sleep(0)
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1 + free, hard))
-    server = grpc.aio.server()
-    try:
-        server.add_insecure_port(f"unix:{directory}/gdp.sock")
-        await server.start()
-    except RuntimeError:
-        print("refused")
-    await server.stop(None)
-    following.cancel()
+    async with KubeletSocket(directory).idle_channel():
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) - 1 + free, hard))
+        server = grpc.aio.server()
+        try:
+            server.add_insecure_port(f"unix:{directory}/gdp.sock")
+            await server.start()
+        except RuntimeError:
+            print("refused")
+        await server.stop(None)
 
 asyncio.run(main(sys.argv[1], int(sys.argv[2])))
 """

@@ -147,7 +147,7 @@ class Builder:
         names = [*assigned.units]
         ties = {unit: assigned.ties[unit] for unit in dict.fromkeys(names) if unit in assigned.ties}
         plain: dict[str, str] = {}
-        forged: list[tuple[str, Spot]] = []
+        forged: list[tuple[str, Spot, str]] = []
         twins = {twin for identity in identities for twin in identity.twins}
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
             links = links_of(group, identity, id_, past)
@@ -210,7 +210,7 @@ class _Draft:
     seats: Mapping[str, Sequence[Spot]]
     plain: Mapping[str, str]
     links: Mapping[str, str]
-    forged: Sequence[tuple[str, Spot]]
+    forged: Sequence[tuple[str, Spot, str]]
     unknown: Collection[str]
     of_several: Collection[str]
     doubted: Mapping[str, Sequence[str]]
@@ -227,5 +227,5 @@ class _Draft:
             and (self.unknown, self.of_several) == (past.unknown, past.of_several)
             and all(past.port_of(id_) == port for id_, port in self.plain.items())
             and all(past.port_at(link, ()) == port for link, port in self.links.items())
-            and all(past.leads_elsewhere(link, spot) for link, spot in self.forged)
+            and all(past.leads_elsewhere(*each) for each in self.forged)
         )

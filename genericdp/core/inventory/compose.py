@@ -142,7 +142,7 @@ class Links:
     ties     such a name -> the exact port of the twin that had it first, "" if none had
     plain    such a name of a filler -> the exact port where it is remembered
     twins    what the units named so would have in common with twins
-    forged   such a name, and a node that does not have it: a pod got it for another unit
+    forged   such a name, with spot and model of a node that does not have it: a pod got it for another unit
     """
 
     names: Sequence[str]
@@ -150,7 +150,7 @@ class Links:
     ties: Ties = field(default_factory=dict)
     plain: Mapping[str, str] = field(default_factory=dict)
     twins: Twins = NO_TWINS
-    forged: Collection[tuple[str, Spot]] = ()
+    forged: Collection[tuple[str, Spot, str]] = ()
 
 
 def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
@@ -170,13 +170,9 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
     ties = _tie_links(rivals, past)
     owners = {**ties, **plain}
     # The mark in a name is short, and a serial number can be made for it.
-    forged = frozenset(
-        (name, spot) for name, mine in rivals.items() for spot in mine if past.leads_elsewhere(name, spot)
-    )
-    has_it = [
-        owners.get(name, spot.port) == spot.port and (name, spot) not in forged
-        for name, spot in zip(names, spots, strict=True)
-    ]
+    by_unit = [(name, place.spot, place.model) for name, place in zip(names, places, strict=True)]
+    forged = frozenset(each for each in by_unit if each[0] in rivals and past.leads_elsewhere(*each))
+    has_it = [owners.get(each[0], each[1].port) == each[1].port and each not in forged for each in by_unit]
     times = Counter(compress(names, has_it))
     links = [
         name if mine and times[name] == 1 else f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"

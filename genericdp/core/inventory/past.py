@@ -111,7 +111,8 @@ class Past:
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
                  these spots, or just one with the same serial number and place; "" for any other
-    leads_elsewhere  whether a remembered link, as a pod got it, never led to a unit with this serial number
+    leads_elsewhere  whether a remembered link, as a pod got it, never led to the unit at a spot: none had its
+                 serial number, or that one was at another port and not this model
     at           what is remembered at ports on USB
     unknown      the devices that pods hold and of which nothing is known but the id
     of_several   those of them that had siblings: the links say so that a pod got, or they were seen
@@ -126,7 +127,7 @@ class Past:
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
     port_of: Callable[[str], str] = lambda _: ""
     port_at: Callable[[str, Collection[Spot]], str] = lambda *_: ""
-    leads_elsewhere: Callable[[str, Spot], bool] = lambda *_: False
+    leads_elsewhere: Callable[[str, Spot, str], bool] = lambda *_: False
     at: At = field(default_factory=At)
     unknown: Collection[str] = frozenset()
     of_several: frozenset[str] = frozenset()

@@ -112,22 +112,24 @@ class Memory:
 
 
 class _Led:
-    """Whether a link that a pod may have got never led to a unit with a serial number."""
+    """Whether a link that a pod may have got never led to a unit: `Past.leads_elsewhere`."""
 
     def __init__(self, memory: Memory) -> None:
         self._devices = memory.devices
-        self._leads: dict[str, Mapping[str, Spot]] = {}
+        self._leads: dict[str, Mapping[str, tuple[Spot, str]]] = {}
 
-    def __call__(self, link: str, spot: Spot) -> bool:
+    def __call__(self, link: str, spot: Spot, model: str) -> bool:
         id_ = link.partition("@")[0]
         known = self._devices.get(id_)
         if known is None or link not in known.device.links:
             return False
         if id_ not in self._leads:
-            self._leads[id_] = dict(zip(known.device.links, known.device.spots, strict=False))
-        now = self._leads[id_].get(link)
+            self._leads[id_] = dict(zip(known.device.links, known.device.spots_with_models, strict=False))
+        now, was = self._leads[id_].get(link, (None, known.led.get(link, "")))
         led = [*filterfalse(is_of_number, known.earlier)] if now is None else [now]
-        return bool(led) and all(each.serial != spot.serial for each in led)
+        ports = [each.port for each in led if each.serial == spot.serial]
+        is_another = "" not in (was, model) and was != model and spot.port not in ports
+        return bool(led) and (is_another or not ports)
 
 
 class _Ports:

@@ -14,8 +14,8 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, filterfalse, product, repeat
 
@@ -39,6 +39,7 @@ class Remembered:
     earlier          where its nodes were that it has lost since a pod holds it
     listed           False if the list has no room for it; it is remembered only for its withdrawn ids
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
+    led              links that lead to none of its nodes now -> the model of the unit to which each led
     not_given        spots of units of other pods that came to it: it has waited ever since
     """
 
@@ -48,12 +49,18 @@ class Remembered:
     earlier: tuple[Spot, ...] = ()
     listed: bool = True
     is_of_this_boot: bool = True
+    led: Mapping[str, str] = field(default_factory=dict)
     not_given: frozenset[Spot] = field(default=frozenset(), compare=False)
 
     @property
     def spots(self) -> Iterator[Spot]:
         """Where nodes of it are or were that a pod may have."""
         return filterfalse(self.not_given.__contains__, (*self.earlier, *self.device.spots))
+
+    def models_at(self, spot: Spot) -> Collection[str]:
+        """Of which model a unit may be that is or was at one of its spots."""
+        models = [model for each, model in self.device.spots_with_models if each == spot]
+        return models or {*self.led.values()}
 
 
 class Whereabouts:
@@ -128,19 +135,12 @@ def with_lost(
     return {**devices, **lost} if lost else devices
 
 
-def with_not_given(
-    devices: dict[str, Remembered], before: Mapping[str, Remembered], joined: Mapping[str, Sequence[Spot]]
-) -> dict[str, Remembered]:
-    """What is remembered after a step, with the spots of units of other pods that have come to devices.
-
-    joined  by the id of a device, where such units are in it now
-    """
-    changed: dict[str, Remembered] = {}
-    for id_, known in devices.items():
-        if known.absent_since is None and (known.not_given or id_ in joined):
-            had = frozenset(before[id_].spots) if id_ in before else {*known.device.spots}
-            changed[id_] = replace(known, not_given=frozenset(joined.get(id_, ())) - had)
-    return {**devices, **changed} if changed else devices
+def led_before(known: Remembered, now: Device) -> Mapping[str, str]:
+    """The links of a device that lead to none of its nodes now, see `Remembered.led`."""
+    models = (model for _, model in known.device.spots_with_models)
+    led = {**known.led, **dict(zip(known.device.links, models, strict=False))}
+    lost = now.links[len(now.spots) :] if any(led.values()) else ()
+    return {link: led[link] for link in lost if led.get(link)}
 
 
 def why_another(resource: str, id_: str, holder: str) -> str:
@@ -179,11 +179,12 @@ def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
     nodes  the device nodes that are plugged in (`spot_of_node`)
     """
     was = known.device
+    knows_nodes = sum(is_of_node(spot) and not spot.serial for spot in was.also) >= len(was.spots)
     within = [sorted(spot.within for spot in device.spots) for device in (was, now)]
     return (
         within[0] == within[1]
         and {*was.spots}.isdisjoint(now.spots)
-        and (_knows_nodes(was) or not known.is_of_this_boot)
+        and (knows_nodes or not known.is_of_this_boot)
         and nodes.isdisjoint(was.also)
     )
 
@@ -297,8 +298,3 @@ def _differ(name: str, one: UdevDevice, other: UdevDevice) -> bool:
     """Whether both have a property, with different values. Many properties are only those of the nodes."""
     values = one.property(name), other.property(name)
     return all(values) and values[0] != values[1]
-
-
-def _knows_nodes(device: Device) -> bool:
-    """Whether it is known which its device nodes are."""
-    return sum(is_of_node(spot) and not spot.serial for spot in device.also) >= len(device.spots)

@@ -23,7 +23,7 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory import remembered
 from genericdp.core.memory.held import HELD, Held
-from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
+from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot, led_before
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
 #: pod holds may have more, because no link that the pod got may go.
@@ -182,7 +182,8 @@ class Renewal:
         # The same object is compared at once, so what is remembered becomes the object that is offered. With
         # other links it never is, and then what did not change stays what it was.
         is_same = bool(more) and is_listed and known.device == device and known.earlier == earlier
-        return known if is_same else Remembered(resource, device, earlier=earlier)
+        led = led_before(known, device)
+        return known if is_same else Remembered(resource, device, earlier=earlier, led=led)
 
     def _is_elsewhere(self, was: Spot, now: Spot, by_property: bool) -> bool:
         """Whether a link that led to one spot and leads to another one leads to another device node.
@@ -204,31 +205,30 @@ class Renewal:
         """Where nodes are that a pod may still have although they no longer belong to the device."""
         if (device.spots, device.also) == (known.device.spots, known.device.also):
             return known.earlier
-        lost = dict.fromkeys(filterfalse(is_of_number, known.spots))
+        now_here = {*device.spots}
+        lost = dict.fromkeys(spot for spot in known.spots if not (is_of_number(spot) or spot in now_here))
         numbers = [
             spot_of(node.number)
             for spot, node in zip(known.device.spots, known.device.nodes, strict=False)
-            if node.is_bare and spot not in device.spots
+            if node.is_bare and spot not in now_here
         ]
         numbers += (spot for spot in known.earlier if is_of_number(spot) and not is_of_node(spot))
         numbers += self._still_plugged((*known.device.also, *known.earlier))
-        for spot in device.spots:
-            lost.pop(spot, None)
         # An earlier release found the same nodes there.
         before = {spot.of_all for spot in device.before}
         now = (self._now_at(spot, device, known, before) for spot in lost)
-        kept = [*dict.fromkeys(spot for spot in now if spot is not None and spot not in device.spots)]
+        kept = [*dict.fromkeys(spot for spot in now if spot is not None and spot not in now_here)]
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
-        return (
-            *kept[:HELD_LINK_LIMIT],
-            *(spot for spot in dict.fromkeys(numbers) if spot not in device.also),
-        )
+        numbers = [spot for spot in dict.fromkeys(numbers) if spot not in device.also]
+        return (*kept[:HELD_LINK_LIMIT], *numbers)
 
     def _now_at(self, spot: Spot, device: Device, known: Remembered, before: Container[Spot]) -> Spot | None:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
         if self.plugged.is_taken(spot) and not self._has_left(device.id, spot, is_part=True):
             return spot
-        return None if spot.of_all in before else moved_to(spot, known.device, device, known.earlier)
+        if spot.of_all in before:
+            return None
+        return moved_to(spot, known.device, device, known.earlier, known.models_at(spot))
 
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]

@@ -104,6 +104,7 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         **({"models": list(known.device.models)} if any(known.device.models) else {}),
         "also": [_render_spot(spot) for spot in known.device.also],
         "earlier": [_render_spot(spot) for spot in known.earlier],
+        **({"led": dict(known.led)} if known.led else {}),
         "listed": known.listed,
         **({} if known.is_of_this_boot else {"of_this_boot": False}),
     }
@@ -225,7 +226,12 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
     resource = fields.resource(entry["resource"])
     of_this_boot = fields.truth(entry.get("of_this_boot", True))
     return Remembered(
-        resource, device, earlier=spots_of("earlier"), listed=listed, is_of_this_boot=of_this_boot
+        resource,
+        device,
+        earlier=spots_of("earlier"),
+        listed=listed,
+        is_of_this_boot=of_this_boot,
+        led={fields.link_of(id_, link): fields.text(model) for link, model in entry.get("led", {}).items()},
     )
 
 

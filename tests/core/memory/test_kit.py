@@ -239,3 +239,61 @@ def test_a_unit_gets_its_link_back_although_two_twins_came_while_it_was_away() -
     assert {node.inventory.links()[link] for link in links} == {None}
     node.look(both, first, second, third)
     assert links_to(node, "/dev/ttyUSB0") == links
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("is_whole_kit_away", [False, True])
+@pytest.mark.parametrize(
+    ("port", "product", "is_its_own"),
+    [
+        ("3", "6015", False),
+        ("3", "6001", True),  # the unit itself, at another port
+        ("1", "6015", True),  # a unit that changes its mode stays at its port
+    ],
+)
+def test_the_link_of_a_unit_does_not_lead_to_another_model_with_its_serial_number(
+    port: str, product: str, *, is_its_own: bool, is_whole_kit_away: bool, restarts: bool
+) -> None:
+    rules, node = rule("kit", 'group_by = "all"'), Node()
+    own, other = a_usb_serial(0, port="1", serial="X"), a_usb_serial(1, port="2", serial="Y", devnum=5)
+    node.look(rules, own, other)
+    node.allocate("kit")
+    (link,) = links_to(node, "/dev/ttyUSB0")
+    here = () if is_whole_kit_away else (other,)
+    for _ in range(2):
+        node.look(rules, *here)
+        if restarts:
+            restart(node)
+    came = a_usb_serial(2, port=port, serial="X", product=product, devnum=6)
+    for _ in range(2):
+        assert node.look(rules, other, came)["kit"] == "Healthy"
+        assert (node.inventory.links()[link] == "/dev/ttyUSB2") is is_its_own
+        if restarts:
+            restart(node)
+    (new,) = links_to(node, "/dev/ttyUSB2")
+    assert (new == link) is is_its_own
+    node.look(rules, other)
+    back = a_usb_serial(3, port="1", serial="X", devnum=7)
+    assert node.look(rules, other, back)["kit"] == "Healthy"
+    assert node.inventory.links()[link] == "/dev/ttyUSB3"
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_unit_of_a_kit_waits_elsewhere_although_another_model_with_its_serial_number_is_in_the_kit(
+    *, restarts: bool
+) -> None:
+    kit_rule = rule(
+        "kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = ["1", "2", "3"] } }'
+    )
+    rules, node = kit_rule + rule("u"), Node()
+    own, other = a_usb_serial(0, port="1", serial="X"), a_usb_serial(1, port="2", serial="Y", devnum=5)
+    node.look(rules, own, other)
+    node.allocate("kit")
+    node.look(rules, other)
+    came = a_usb_serial(2, port="3", serial="X", product="6015", devnum=6)
+    node.look(rules, other, came)
+    if restarts:
+        restart(node)
+    moved = a_usb_serial(3, port="7", serial="X", devnum=7)
+    told = node.look(rules, other, came, moved)
+    assert told["u_X"] == "a pod may still hold it as kit of example.com/kit"

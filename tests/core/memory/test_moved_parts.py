@@ -375,7 +375,7 @@ def test_only_a_unit_or_a_dock_takes_its_parts_along(
         return Device("x", port=ports[0].partition(".")[0], spots=spots)
 
     part = Spot("3.1", "", "if09")
-    assert moved_to(part, a_device_at(*was), a_device_at(*now), ()) == part._replace(port=moved)
+    assert moved_to(part, a_device_at(*was), a_device_at(*now), (), ()) == part._replace(port=moved)
 
 
 PORTS_2_AND_3 = '{ SUBSYSTEM = "tty", usb = { port = ["2", "3"] } }'

@@ -721,8 +721,9 @@ class NodeMachine(RuleBasedStateMachine):
                 pod.created = created
                 pod.inside = {number: self._unit_at(number) for number in numbers_in(created)}
                 pod.control = controls_in(created)
-                if not self.node.up:
-                    self.outdated.append(created)  # nobody has kept the links right
+                if not self.node.up or not created.nodes:
+                    # Nobody has kept the links right: CRI-O starts a container whose link leads nowhere.
+                    self.outdated.append(created)
             if any(self._is_outdated(pod, number, unit) for number, unit in pod.inside.items()):
                 self.outdated.append(created)
             if any(self._is_another_device(pod, unit) for unit in pod.inside.values()):

@@ -46,7 +46,8 @@ MEMORY = Memory(
             "example.com/modem",
             Device("modem_7", Health.UNHEALTHY, "it is unplugged", links=("modem_7@if02", "modem_7@usb")),
             absent_since=17.0,
-            earlier=(Spot(PORT, "", "if04"),),
+            earlier={Spot(PORT, "", "if04"): "2c7c:0125"},
+            not_given=frozenset({Spot(PORT, "", "if05")}),
             listed=False,
         ),
     },
@@ -93,6 +94,7 @@ def test_what_outlives_a_restart_is_what_tombstones_and_twins_need(tmp_path: Pat
             # Its grace time starts again.
             absent_since=None,
             earlier=known.earlier,
+            not_given=known.not_given,
             listed=known.listed,
         )
         for id_, known in MEMORY.devices.items()

@@ -133,7 +133,7 @@ def follow(
                 if plug is not None and plug.needed:
                     lacks_a_part = _has_lost_a_part(device, plug.needed, plugged)
                 else:
-                    earlier = devices[device.id].earlier if device.id in devices else ()
+                    earlier = (*devices[device.id].earlier,) if device.id in devices else ()
                     lacks_a_part = _had_lost_a_part(offer.resource, device, earlier, plugged)
                 plug = _after(plug, device, now, lacks_a_part=lacks_a_part)
             if plug is not None:

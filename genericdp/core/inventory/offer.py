@@ -6,7 +6,7 @@ The rules of this file:
   answer to the kubelet looks them up.
 """
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -129,22 +129,20 @@ class Device:
         )
 
 
-def moved_to(
-    spot: Spot, was: Device, now: Device, earlier: Container[Spot], models: Collection[str]
-) -> Spot | None:
+def moved_to(spot: Spot, model: str, was: Device, now: Device, earlier: Container[Spot]) -> Spot | None:
     """Where the node at a spot of a device is now: at another port if its unit is, or else at this spot.
 
     None if it is elsewhere and one of those that the device has now.
 
-    earlier  where other nodes of it were: one that is back there has not moved
-    models   of which model its unit may be; () if that is not known
+    model    of the unit that was there, "" if it is not known
+    earlier  where other nodes of the device were: one that is back there has not moved
     """
     if any(each.port == spot.port or each in earlier for each in now.spots):
         return spot
     new = [
         each
-        for each, model in now.spots_with_models
-        if each not in was.spots and (model in ("", *models) or "" in models or not models)
+        for each, other in now.spots_with_models
+        if each not in was.spots and (model == other or not (model and other))
     ]
     # Any adapter without a serial number has the same place in its unit.
     if (spot.serial or is_of_path(spot)) and any(each[1:] == spot[1:] for each in new):

@@ -199,7 +199,8 @@ def with_led(
         if path in at:
             spot, node = at[path]
             led.setdefault(device_of(link), {}).update(dict.fromkeys((spot, spot_under_link(node, link))))
-    more = {id_: replace(unknown[id_], earlier=(*led[id_],)) for id_ in led.keys() & unknown.keys()}
+    both = led.keys() & unknown.keys()
+    more = {id_: replace(unknown[id_], earlier=dict.fromkeys(led[id_], "")) for id_ in both}
     return {**unknown, **more} if more else unknown
 
 

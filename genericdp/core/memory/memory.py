@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, filterfalse, repeat
+from itertools import chain, repeat
 
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins, with_wholes
+from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_number, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.held import Held, give
@@ -16,9 +16,6 @@ from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
 
 #: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
 SAVE_WITHIN_S = 1.0
-
-#: How many ties of twins are remembered, and how many twins. Beyond that, only those of remembered devices.
-TIE_LIMIT = 10_000
 
 #: How long two units are there before they are not one that comes back, in seconds.
 TWO_AFTER_S = 60.0
@@ -117,6 +114,7 @@ class _Led:
     def __init__(self, memory: Memory) -> None:
         self._devices = memory.devices
         self._leads: dict[str, Mapping[str, tuple[Spot, str]]] = {}
+        self._named: dict[str, Mapping[Spot, str]] = {}
 
     def __call__(self, link: str, spot: Spot, model: str) -> bool:
         id_ = link.partition("@")[0]
@@ -125,11 +123,19 @@ class _Led:
             return False
         if id_ not in self._leads:
             self._leads[id_] = dict(zip(known.device.links, known.device.spots_with_models, strict=False))
-        now, was = self._leads[id_].get(link, (None, known.led.get(link, "")))
-        led = [*filterfalse(is_of_number, known.earlier)] if now is None else [now]
-        ports = [each.port for each in led if each.serial == spot.serial]
-        is_another = "" not in (was, model) and was != model and spot.port not in ports
-        return bool(led) and (is_another or not ports)
+            self._named[id_] = dict(zip(known.device.spots, known.device.links, strict=False))
+        if self._named[id_].get(spot, "").startswith(f"{link}@"):
+            return True  # a pod may have got it under this name
+        now = self._leads[id_].get(link)
+        earlier = (each for each in known.earlier.items() if not is_of_number(each[0]))
+        led = [*earlier] if now is None else [now]
+        return bool(led) and not any(_may_be_at(spot, model, *each) for each in led)
+
+
+def _may_be_at(spot: Spot, model: str, was: Spot, was_model: str) -> bool:
+    """Whether a unit may be the one that was at another spot. One that changes its mode stays at its port."""
+    is_model = model == was_model or not (model and was_model)
+    return spot.serial == was.serial and (is_model or spot.port == was.port)
 
 
 class _Ports:
@@ -246,26 +252,6 @@ def after_allocate(
     held = give(memory.held, offer, ids, now, by_cdi=cdi_device is not None)
     answered = memory.answered if cdi_device is None else answer(memory.answered, cdi_device, now)
     return replace(memory, held=held, answered=answered)
-
-
-def ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
-    """The ties to remember when these devices are, by id."""
-    if len(ties) <= TIE_LIMIT:
-        return ties
-    units = {known.device.unit for known in devices.values()}
-    # A link begins with the id of its device.
-    return {name: port for name, port in ties.items() if name in units or name.partition("@")[0] in devices}
-
-
-def twins_worth_keeping(twins: Twins, devices: Iterable[Remembered]) -> Twins:
-    """The twins to remember when these devices are.
-
-    Beyond TIE_LIMIT, those that only the properties of a rule identify are forgotten: no device says them.
-    """
-    if len(twins) <= TIE_LIMIT:
-        return twins
-    spots = (each for known in devices for each in known.device.spots_with_models)
-    return twins & with_wholes(Twin("serial", spot.serial, model, spot.within) for spot, model in spots)
 
 
 def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:

@@ -31,11 +31,18 @@ from genericdp.core.memory.answered import (
     with_links,
 )
 from genericdp.core.memory.held import learn
-from genericdp.core.memory.memory import TWO_AFTER_S, Memory, ties_worth_keeping, twins_worth_keeping
+from genericdp.core.memory.memory import TWO_AFTER_S, Memory
 from genericdp.core.memory.remembered import Remembered, with_lost
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
-from genericdp.core.memory.room import Room, all_fit, lost_replicas, room_for
+from genericdp.core.memory.room import (
+    Room,
+    all_fit,
+    lost_replicas,
+    room_for,
+    ties_worth_keeping,
+    twins_worth_keeping,
+)
 from genericdp.core.memory.waiting.other_ids import ids_that_wait, with_not_given, with_waiting
 from genericdp.core.memory.waiting.unread import Unread
 from genericdp.core.memory.withdrawn import Shares, next_dropping, withdraw

@@ -14,10 +14,10 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, filterfalse, product, repeat
+from itertools import chain, product
 
 from genericdp.core.buses.port import is_hub
 from genericdp.core.device import UdevDevice
@@ -36,31 +36,27 @@ class Remembered:
 
     device           as it was last seen, with every link that it ever had
     absent_since     seconds on the clock of `remember`, None while it is present
-    earlier          where its nodes were that it has lost since a pod holds it
+    earlier          where its nodes were that it has lost since a pod holds it -> the model of the unit there
     listed           False if the list has no room for it; it is remembered only for its withdrawn ids
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
-    led              links that lead to none of its nodes now -> the model of the unit to which each led
     not_given        spots of units of other pods that came to it: it has waited ever since
     """
 
     resource: str
     device: Device
     absent_since: float | None = None
-    earlier: tuple[Spot, ...] = ()
+    earlier: Mapping[Spot, str] = field(default_factory=dict)
     listed: bool = True
     is_of_this_boot: bool = True
-    led: Mapping[str, str] = field(default_factory=dict)
-    not_given: frozenset[Spot] = field(default=frozenset(), compare=False)
+    not_given: frozenset[Spot] = frozenset()
 
     @property
-    def spots(self) -> Iterator[Spot]:
-        """Where nodes of it are or were that a pod may have."""
-        return filterfalse(self.not_given.__contains__, (*self.earlier, *self.device.spots))
-
-    def models_at(self, spot: Spot) -> Collection[str]:
-        """Of which model a unit may be that is or was at one of its spots."""
-        models = [model for each, model in self.device.spots_with_models if each == spot]
-        return models or {*self.led.values()}
+    def spots(self) -> Mapping[Spot, str]:
+        """Where nodes of it are or were that a pod may have, each with the model of the unit there."""
+        spots = {**self.earlier, **dict(self.device.spots_with_models)}
+        if not self.not_given:
+            return spots
+        return {spot: model for spot, model in spots.items() if spot not in self.not_given}
 
 
 class Whereabouts:
@@ -91,9 +87,8 @@ class Whereabouts:
         """What tells the unit, and the place within it -> its port, its model, and the device."""
         found: dict[tuple[tuple[str, str], str], list[tuple[str, str, str]]] = {}
         for id_, known in self._devices.items():
-            models = chain(known.device.models, repeat(""))
-            for spot, model in zip((*known.device.spots, *known.earlier), models, strict=False):
-                for who in () if spot in known.not_given else _who(spot, known.device.key_hash):
+            for spot, model in known.spots.items():
+                for who in _who(spot, known.device.key_hash):
                     found.setdefault((who, spot.within), []).append((spot.port, model, id_))
         return found
 
@@ -133,14 +128,6 @@ def with_lost(
         if known.earlier or (offered is not None and not {*known.device.links} <= {*offered.links})
     }
     return {**devices, **lost} if lost else devices
-
-
-def led_before(known: Remembered, now: Device) -> Mapping[str, str]:
-    """The links of a device that lead to none of its nodes now, see `Remembered.led`."""
-    models = (model for _, model in known.device.spots_with_models)
-    led = {**known.led, **dict(zip(known.device.links, models, strict=False))}
-    lost = now.links[len(now.spots) :] if any(led.values()) else ()
-    return {link: led[link] for link in lost if led.get(link)}
 
 
 def why_another(resource: str, id_: str, holder: str) -> str:

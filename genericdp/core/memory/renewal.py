@@ -13,17 +13,17 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import filterfalse
+from itertools import filterfalse, islice
 
 from genericdp.core.inventory.offer import Device, Offer, moved_to
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory import remembered
 from genericdp.core.memory.held import HELD, Held
-from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot, led_before
+from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
 
 #: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
 #: pod holds may have more, because no link that the pod got may go.
@@ -139,7 +139,7 @@ class Renewal:
 
     def _leads_elsewhere(self, known: Remembered, device: Device) -> bool:
         """Whether a link leads to another node than before. After a loss, only where links led is known."""
-        led = () if known.device.spots else known.earlier
+        led = {} if known.device.spots else known.earlier
         spots = {*filterfalse(is_of_number, led)}
         links = {each.serial for each in led if is_of_node(each)}
         own = {link for link in links if not link.startswith(HELD)}
@@ -178,12 +178,11 @@ class Renewal:
             # The newest come first. Of those that came since a pod holds the device, it got the oldest.
             kept = more[max(0, len(more) - room) :] if is_held else more[:room]
             device = replace(device, links=(*device.links, *kept))
-        earlier = self._earlier(device, known) if is_held else ()
+        earlier = self._earlier(device, known) if is_held else {}
         # The same object is compared at once, so what is remembered becomes the object that is offered. With
         # other links it never is, and then what did not change stays what it was.
         is_same = bool(more) and is_listed and known.device == device and known.earlier == earlier
-        led = led_before(known, device)
-        return known if is_same else Remembered(resource, device, earlier=earlier, led=led)
+        return known if is_same else Remembered(resource, device, earlier=earlier)
 
     def _is_elsewhere(self, was: Spot, now: Spot, by_property: bool) -> bool:
         """Whether a link that led to one spot and leads to another one leads to another device node.
@@ -201,34 +200,34 @@ class Renewal:
         )
         return was != now and not (is_moved and not self.plugged.is_taken(was))
 
-    def _earlier(self, device: Device, known: Remembered) -> tuple[Spot, ...]:
-        """Where nodes are that a pod may still have although they no longer belong to the device."""
+    def _earlier(self, device: Device, known: Remembered) -> Mapping[Spot, str]:
+        """Where nodes are that a pod may still have although the device lost them, each with its model."""
         if (device.spots, device.also) == (known.device.spots, known.device.also):
             return known.earlier
-        now_here = {*device.spots}
-        lost = dict.fromkeys(spot for spot in known.spots if not (is_of_number(spot) or spot in now_here))
+        here = {*device.spots}
         numbers = [
             spot_of(node.number)
             for spot, node in zip(known.device.spots, known.device.nodes, strict=False)
-            if node.is_bare and spot not in now_here
+            if node.is_bare and spot not in here
         ]
         numbers += (spot for spot in known.earlier if is_of_number(spot) and not is_of_node(spot))
         numbers += self._still_plugged((*known.device.also, *known.earlier))
-        # An earlier release found the same nodes there.
-        before = {spot.of_all for spot in device.before}
-        now = (self._now_at(spot, device, known, before) for spot in lost)
-        kept = [*dict.fromkeys(spot for spot in now if spot is not None and spot not in now_here)]
+        kept: dict[Spot, str] = {}
+        for spot, model in known.spots.items():
+            now = None if is_of_number(spot) or spot in here else self._now_at(spot, model, device, known)
+            if now is not None and now not in here:
+                kept.setdefault(now, model)
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
         numbers = [spot for spot in dict.fromkeys(numbers) if spot not in device.also]
-        return (*kept[:HELD_LINK_LIMIT], *numbers)
+        return {**dict(islice(kept.items(), HELD_LINK_LIMIT)), **dict.fromkeys(numbers, "")}
 
-    def _now_at(self, spot: Spot, device: Device, known: Remembered, before: Container[Spot]) -> Spot | None:
+    def _now_at(self, spot: Spot, model: str, device: Device, known: Remembered) -> Spot | None:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
         if self.plugged.is_taken(spot) and not self._has_left(device.id, spot, is_part=True):
             return spot
-        if spot.of_all in before:
-            return None
-        return moved_to(spot, known.device, device, known.earlier, known.models_at(spot))
+        if any(spot.of_all == each.of_all for each in device.before):
+            return None  # an earlier release found the same nodes there
+        return moved_to(spot, model, known.device, device, known.earlier)
 
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]

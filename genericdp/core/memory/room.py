@@ -1,4 +1,4 @@
-"""Which devices of a resource are listed when there are more than the kubelet accepts.
+"""What is kept when there is too much: devices of a resource, ties and twins.
 
 The rules of this file:
 
@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.past import Ties, Twin, Twins, with_wholes
 from genericdp.core.memory.remembered import Remembered, is_unknown
 from genericdp.core.words import counted
 
@@ -22,6 +23,9 @@ ID_LIMIT = 20_000
 #: How many absent devices of one resource are remembered before new devices are refused. Only a device that
 #: invents serial numbers comes near it; each of them is in the list for the kubelet and in the saved memory.
 ABSENT_LIMIT = 1000
+
+#: How many ties of twins are remembered, and how many twins. Beyond that, only those of remembered devices.
+TIE_LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +107,23 @@ def _too_many_absent(absent: int) -> str:
         f"its resource already has {absent} absent devices that a pod may hold; lower 'unplug_grace', "
         "or match fewer devices"
     )
+
+
+def ties_worth_keeping(ties: Ties, devices: Mapping[str, Remembered]) -> Ties:
+    """The ties to remember when these devices are, by id."""
+    if len(ties) <= TIE_LIMIT:
+        return ties
+    units = {known.device.unit for known in devices.values()}
+    # A link begins with the id of its device.
+    return {name: port for name, port in ties.items() if name in units or name.partition("@")[0] in devices}
+
+
+def twins_worth_keeping(twins: Twins, devices: Iterable[Remembered]) -> Twins:
+    """The twins to remember when these devices are.
+
+    Beyond TIE_LIMIT, those that only the properties of a rule identify are forgotten: no device says them.
+    """
+    if len(twins) <= TIE_LIMIT:
+        return twins
+    spots = (each for known in devices for each in known.device.spots_with_models)
+    return twins & with_wholes(Twin("serial", spot.serial, model, spot.within) for spot, model in spots)

@@ -13,6 +13,7 @@ The rules of this file:
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 from genericdp.core.inventory.offer import Device, Health, ids_of
@@ -104,7 +105,8 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         **({"models": list(known.device.models)} if any(known.device.models) else {}),
         "also": [_render_spot(spot) for spot in known.device.also],
         "earlier": [_render_spot(spot) for spot in known.earlier],
-        **({"led": dict(known.led)} if known.led else {}),
+        **({"earlier_models": [*known.earlier.values()]} if any(known.earlier.values()) else {}),
+        **({"not_given": [*map(_render_spot, sorted(known.not_given))]} if known.not_given else {}),
         "listed": known.listed,
         **({} if known.is_of_this_boot else {"of_this_boot": False}),
     }
@@ -228,11 +230,18 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
     return Remembered(
         resource,
         device,
-        earlier=spots_of("earlier"),
+        earlier=_parse_earlier(entry, is_same_boot=is_same_boot),
         listed=listed,
         is_of_this_boot=of_this_boot,
-        led={fields.link_of(id_, link): fields.text(model) for link, model in entry.get("led", {}).items()},
+        not_given=frozenset(map(fields.spot, fields.items(entry.get("not_given", [])))),
     )
+
+
+def _parse_earlier(entry: Any, *, is_same_boot: bool) -> Mapping[Spot, str]:
+    spots = [fields.spot(spot) for spot in fields.items(entry.get("earlier", []))]
+    models = fields.models(entry.get("earlier_models", []), len(spots)) or repeat("")
+    found = zip(spots, models, strict=False)
+    return {spot: model for spot, model in found if is_same_boot or not is_of_node(spot)}
 
 
 def _parse_holding(id_: str, entry: Any) -> Holding:

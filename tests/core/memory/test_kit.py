@@ -286,7 +286,8 @@ def test_the_unit_of_a_kit_waits_elsewhere_although_another_model_with_its_seria
         "kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = ["1", "2", "3"] } }'
     )
     rules, node = kit_rule + rule("u"), Node()
-    own, other = a_usb_serial(0, port="1", serial="X"), a_usb_serial(1, port="2", serial="Y", devnum=5)
+    own = a_usb_serial(0, port="1", serial="X")
+    other = a_usb_serial(1, port="2", serial="Y", product="6015", devnum=5)
     node.look(rules, own, other)
     node.allocate("kit")
     node.look(rules, other)
@@ -297,3 +298,38 @@ def test_the_unit_of_a_kit_waits_elsewhere_although_another_model_with_its_seria
     moved = a_usb_serial(3, port="7", serial="X", devnum=7)
     told = node.look(rules, other, came, moved)
     assert told["u_X"] == "a pod may still hold it as kit of example.com/kit"
+
+
+def test_a_link_keeps_its_unit_if_no_model_was_remembered() -> None:
+    """In the memory of an earlier release, and where the kernel did not say which model it is."""
+    rules, node = rule("kit", 'group_by = "all"'), Node()
+    own, other = a_usb_serial(0, port="1", serial="X"), a_usb_serial(1, port="2", serial="Y", devnum=5)
+    node.look(rules, own, other)
+    node.allocate("kit")
+    (link,) = links_to(node, "/dev/ttyUSB0")
+    node.look(rules, other)
+    known = node.memory.devices["kit"]
+    assert [*known.earlier.values()] == ["0403:6001"]
+    nameless = replace(known, earlier=dict.fromkeys(known.earlier, ""))
+    node.memory = replace(node.memory, devices={"kit": nameless})
+    node.look(rules, other, a_usb_serial(2, port="3", serial="X", devnum=6))
+    assert links_to(node, "/dev/ttyUSB2") == {link}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_link_keeps_the_name_under_which_a_pod_may_have_got_it(*, restarts: bool) -> None:
+    """Another model with the serial number came while no pod had the kit."""
+    rules, node = rule("kit", 'group_by = "all"'), Node()
+    node.look(rules, a_usb_serial(0, port="2", serial="A"))
+    (old,) = links_to(node, "/dev/ttyUSB0")
+    node.look(rules)
+    came = a_usb_serial(2, port="3", serial="A", product="6015", devnum=6)
+    node.look(rules, came)
+    links = links_to(node, "/dev/ttyUSB2")
+    assert old not in links
+    node.allocate("kit")
+    for _ in range(3):
+        if restarts:
+            restart(node)
+        node.look(rules, came)
+        assert links_to(node, "/dev/ttyUSB2") == links

@@ -8,6 +8,7 @@ from genericdp.core.allocate import RefusedError
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device, moved_to
 from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.held import give
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
@@ -375,7 +376,20 @@ def test_only_a_unit_or_a_dock_takes_its_parts_along(
         return Device("x", port=ports[0].partition(".")[0], spots=spots)
 
     part = Spot("3.1", "", "if09")
-    assert moved_to(part, a_device_at(*was), a_device_at(*now), (), ()) == part._replace(port=moved)
+    assert moved_to(part, "", a_device_at(*was), a_device_at(*now), ()) == part._replace(port=moved)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "is_it"),
+    [("a", "a", True), ("a", "b", False), ("", "b", True), ("a", "", True)],
+)
+def test_a_unit_with_the_serial_number_is_the_one_that_left_unless_it_is_known_to_be_another_model(
+    was: str, now: str, *, is_it: bool
+) -> None:
+    lost, here = Spot("3", "X", "if00"), Spot("2", "Y", "if00")
+    before = Device("kit", spots=(here,), models=("a",))
+    after = Device("kit", spots=(here, Spot("4", "X", "if00")), models=("a", now))
+    assert moved_to(lost, was, before, after, (lost,)) == (None if is_it else lost)
 
 
 PORTS_2_AND_3 = '{ SUBSYSTEM = "tty", usb = { port = ["2", "3"] } }'
@@ -388,10 +402,11 @@ def a_unit(number: int, port: str, serial: str) -> UdevDevice:
     return replace(device, incarnation=10 + number)
 
 
+@pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("leaves_with_the_kit", [False, True])
 @pytest.mark.parametrize("steps", [1, 3])
 def test_a_unit_that_was_in_the_kit_of_another_pod_by_mistake_is_its_own_pods_again(
-    steps: int, *, leaves_with_the_kit: bool
+    steps: int, *, leaves_with_the_kit: bool, restarts: bool
 ) -> None:
     """The kit had to wait while it was there, so the other pod did not get it."""
     own = a_unit(0, "2", "K1")
@@ -403,6 +418,8 @@ def test_a_unit_that_was_in_the_kit_of_another_pod_by_mistake_is_its_own_pods_ag
     for _ in range(steps):
         told = node.look(KIT_AND_REST, own, a_unit(2, "3", "A5"))
         assert told["kit"] == "a pod may still hold it as u_A5 of example.com/u"
+        if restarts:
+            node.memory = load(dump(node.memory))
     if leaves_with_the_kit:
         node.look(KIT_AND_REST)
     else:
@@ -411,16 +428,18 @@ def test_a_unit_that_was_in_the_kit_of_another_pod_by_mistake_is_its_own_pods_ag
     assert node.look(KIT_AND_REST, *here, a_unit(3, "7", "A5"))["u_A5"] == "Healthy"
 
 
-def test_a_unit_that_stays_in_a_kit_until_its_own_pod_has_gone_is_a_part_of_it() -> None:
+@pytest.mark.parametrize("lacks_a_part", [False, True])
+def test_a_unit_that_stays_in_a_kit_until_its_own_pod_has_gone_is_a_part_of_it(*, lacks_a_part: bool) -> None:
     """Then the next pod that gets the kit has it, and it waits wherever it is plugged in."""
     own, wrong = a_unit(0, "2", "K1"), a_unit(2, "3", "A5")
     node = Node()
-    node.look(KIT_AND_REST, own, a_unit(1, "7", "A5"))
+    node.look(KIT_AND_REST, own, a_unit(1, "7", "A5"), *((a_unit(4, "3", "K2"),) if lacks_a_part else ()))
     node.allocate("kit")
     node.allocate("u_A5")
     node.look(KIT_AND_REST, own)
     node.look(KIT_AND_REST, own, wrong)
-    del node.memory.held["u_A5"]  # type: ignore[attr-defined]
+    only_kit = {"kit": node.memory.held["kit"]}
+    node.memory = replace(node.memory, held=only_kit)
     assert node.look(KIT_AND_REST, own, wrong)["kit"] == "Healthy"
     node.allocate("kit")
     node.look(KIT_AND_REST, own)
@@ -429,7 +448,7 @@ def test_a_unit_that_stays_in_a_kit_until_its_own_pod_has_gone_is_a_part_of_it()
 
 
 def test_what_a_pod_got_with_its_kit_stays_its_own_when_the_kit_has_to_wait() -> None:
-    """An edit of the rules lets it wait for another pod. The unit was in the kit before."""
+    """The kubelet says that another pod has the unit, too. It was in the kit before."""
     own, part = a_unit(0, "2", "K1"), a_unit(1, "3", "A5")
     node = Node()
     node.look(KIT_AND_REST, own, part)
@@ -437,3 +456,100 @@ def test_what_a_pod_got_with_its_kit_stays_its_own_when_the_kit_has_to_wait() ->
     node.look(KIT_AND_REST, own)
     told = node.look(KIT_AND_REST, own, a_unit(2, "7", "A5"))
     assert told["u_A5"] == "a pod may still hold it as kit of example.com/kit"
+    offer = node.offer_of("u_A5")
+    node.memory = replace(node.memory, held=give(node.memory.held, offer, ["u_A5"], node.now))
+    node.look(KIT_AND_REST, own)
+    told = node.look(KIT_AND_REST, own, a_unit(3, "3", "A5"))
+    assert told["kit"] == "a pod may still hold it as u_A5 of example.com/u"
+    node.look(KIT_AND_REST, own)
+    told = node.look(KIT_AND_REST, own, a_unit(4, "7", "A5"))
+    assert told["u_A5"] == "a pod may still hold it as kit of example.com/kit"
+
+
+def test_a_unit_that_a_shared_kit_did_not_have_to_wait_for_is_a_part_of_it() -> None:
+    """An edit makes the unit exclusive while a pod has it with the kit."""
+    shared = KIT_AND_REST.replace('group_by = "all"', 'group_by = "all"\nreplicas = 2')
+    own, node = a_unit(0, "2", "K1"), Node()
+    node.look(shared + "replicas = 2\n", own, a_unit(1, "7", "A5"))
+    node.allocate("kit.0")
+    node.allocate("u_A5.0")
+    node.look(shared + "replicas = 2\n", own)
+    told = node.look(shared + "replicas = 2\n", own, a_unit(2, "3", "A5"))
+    assert told["kit.0"] == "Healthy"
+    only_kit = {"kit.0": node.memory.held["kit.0"]}
+    node.memory = replace(node.memory, held=only_kit)
+    node.look(shared, own)
+    told = node.look(shared, own, a_unit(3, "7", "A5"))
+    assert told["u_A5"] == "a pod may still hold it as kit.0 of example.com/kit"
+
+
+def test_a_part_that_moves_within_its_kit_stays_a_part_of_it() -> None:
+    node = Node()
+    own = a_unit(0, "2", "K1")
+    node.look(KIT_AND_REST, own, a_unit(1, "3", "A5"))
+    node.allocate("kit")
+    node.look(KIT_AND_REST, a_unit(2, "2", "A5"))
+    node.look(KIT_AND_REST, a_unit(2, "2", "A5"), a_unit(3, "3", "K1"))
+    told = node.look(KIT_AND_REST, a_unit(2, "2", "A5"), a_unit(4, "7", "K1"))
+    assert told["u_K1"] == "a pod may still hold it as kit of example.com/kit"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        rule("kit", 'group_by = "all"', match=PORTS_2_AND_3) + rule("u"),
+        rule("kit", 'group_by = "ID_PATH"', match=PORTS_2_AND_3) + rule("u"),
+    ],
+)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_unit_of_a_kit_waits_elsewhere_whatever_is_plugged_in_at_its_old_port(
+    rules: str, *, restarts: bool
+) -> None:
+    node = Node()
+    node.look(rules, a_unit(0, "3", "C"), a_unit(1, "7", "A"))
+    (kit,) = (id_ for id_ in node.memory.devices if id_.startswith("kit"))
+    node.allocate(kit)
+    told: dict[str, str] = {}
+    for present in (
+        (a_unit(1, "7", "A"),),
+        (),
+        (a_unit(2, "7", "C"),),
+        (a_unit(2, "7", "C"), a_unit(3, "3", "A")),
+        (a_unit(2, "7", "C"), a_unit(3, "3", "A")),
+    ):
+        told = node.look(rules, *present)
+        if restarts:
+            node.memory = load(dump(node.memory))
+    assert told["u_C"] == f"a pod may still hold it as {kit} of example.com/kit"
+
+
+def test_a_part_that_leaves_a_kit_takes_no_other_model_from_its_pod() -> None:
+    """Parts of a dock may share a serial number."""
+    node = Node()
+    part = replace(a_usb_serial(0, port="2", serial="DOCK", product="6015"), incarnation=10)
+    rest = a_unit(1, "3", "B"), a_unit(2, "7", "DOCK")
+    node.look(KIT_AND_REST, part, *rest)
+    node.allocate("kit")
+    node.allocate("u_DOCK")
+    for _ in range(2):
+        assert node.look(KIT_AND_REST, *rest) == {"kit": "Healthy", "u_DOCK": "Healthy"}
+        node.memory = load(dump(node.memory))
+    assert node.look(KIT_AND_REST, part, *rest) == {"kit": "Healthy", "u_DOCK": "Healthy"}
+
+
+@pytest.mark.parametrize("grouping", ['"all"', '"ID_PATH"'])
+def test_a_twin_in_a_kit_of_its_own_stays_there_when_the_other_one_leaves_its_kit(grouping: str) -> None:
+    keys = f"group_by = {grouping}"
+    rules = rule("kit", keys, match=PORTS_2_AND_3) + rule("kot", keys)
+    node = Node()
+    rest = a_unit(0, "2", "A"), a_unit(1, "3", "B"), a_unit(2, "8", "C")
+    told = node.look(rules, *rest, a_unit(3, "7", "A"))
+    for id_ in told:
+        node.allocate(id_)
+    own = {id_ for id_ in told if id_.startswith("kit")}
+    links = {link: leads for link, leads in node.links().items() if link.startswith("kit")}
+    for _ in range(2):
+        told = node.look(rules, *rest)
+        assert {told[id_] for id_ in own} == {"Healthy"}
+        assert links.items() <= node.links().items()
+        node.memory = load(dump(node.memory))

@@ -13,10 +13,11 @@ from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import plugged_of
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import Holding
-from genericdp.core.memory.memory import SAVE_WITHIN_S, TIE_LIMIT, Memory, save_within_s
+from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
 from genericdp.core.memory.remember import next_forgetting, remember
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renewal import HELD_LINK_LIMIT, LINK_LIMIT
+from genericdp.core.memory.room import TIE_LIMIT
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial
@@ -298,7 +299,7 @@ def test_a_held_device_that_loses_node_after_node_does_not_fill_the_memory() -> 
         spots = (Spot("1", "", f"{n}"),)
         offer = Offer(resource, (Device("x_1", links=(f"x_1@{n}",), port="1", spots=spots),))
         _, memory = remember(Inventory({resource.name: offer}), memory, 0.0)
-    assert memory.devices["x_1"].earlier == tuple(Spot("1", "", f"{n}") for n in range(HELD_LINK_LIMIT))
+    assert [*memory.devices["x_1"].earlier] == [Spot("1", "", f"{n}") for n in range(HELD_LINK_LIMIT)]
 
 
 def test_a_held_device_keeps_more_links_than_another_one() -> None:

@@ -167,7 +167,7 @@ class _Others:
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.
-                is_twin = was.unit in self._ties or (device.id in self.held and device.unit in self._ties)
+                is_twin = was.unit in self._ties or (device.id in self.held and self._is_tied(device, spot))
                 # Both have ids of the same properties, whose values differ.
                 by_values = (
                     known.resource == offer.resource.name
@@ -175,13 +175,25 @@ class _Others:
                     and "" not in (was.key_hash, device.key_hash)
                     and was.key_hash != device.key_hash
                 )
-                if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known)):
+                if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known, spot)):
                     self.moved.setdefault(id_, []).append(spot)
                     yield id_, spot
 
-    def _is_where_it_was(self, known: Remembered) -> bool:
-        """Whether device nodes that a pod got are still there: then what is elsewhere is another unit."""
+    def _is_tied(self, device: Device, spot: Spot) -> bool:
+        """Whether the unit at a spot of a device is a twin that has the id, or a link, of its own."""
+        links = (link for link, at in zip(device.links, device.spots, strict=False) if at == spot)
+        return device.unit in self._ties or any(link in self._ties for link in links)
+
+    def _is_where_it_was(self, known: Remembered, now: Spot) -> bool:
+        """Whether device nodes that a pod got are still there: then what is elsewhere is another unit.
+
+        now  where the unit seems to be
+        """
         mine = [*known.device.spots, *known.earlier]
+        ports = {spot.port for spot in mine if spot[1:3] == now[1:3] and spot.serial}
+        unit = (spot for spot in mine if spot.port in ports and spot.serial == now.serial)
+        if ports and not any(map(self._renewal.plugged.is_taken, unit)):
+            return False  # what is there now is another one
         ports = {spot.port for spot in mine if not is_of_number(spot)}
         there = self._renewal.nodes.intersection(
             spot._replace(serial="") for spot in (*known.device.also, *known.earlier) if is_of_node(spot)

@@ -191,6 +191,29 @@ def test_nodes_that_go_at_the_same_time_undo_nothing(tmp_path: Path) -> None:
     assert nodes_in(spec) == {"d19": "/dev/ttyUSB19"}
 
 
+def test_a_node_that_another_change_puts_back_goes_all_the_same(tmp_path: Path) -> None:
+    """The other one has read the file before the daemon took the node out, and replaces it afterwards."""
+    spec = tmp_path / "genericdp_a.json"
+    spec.write_text(a_spec({"b": "/dev/ttyUSB1"}))
+    with (tmp_path / LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        running = subprocess.Popen(
+            [NODE_REMOVED, tmp_path / "links", tmp_path], env={"GENERICDP_NODE": "/dev/ttyUSB0"}
+        )
+        while running.poll() is None and not waits_for(lock.fileno()):
+            pass
+        spec.write_text(a_spec({"a": "/dev/ttyUSB0", "b": "/dev/ttyUSB1"}))
+    assert running.wait() == 0
+    assert nodes_in(spec) == {"b": "/dev/ttyUSB1"}
+
+
+def waits_for(descriptor: int) -> bool:
+    """Whether somebody waits for the lock of a file: proc_locks(5)."""
+    inode = f":{os.fstat(descriptor).st_ino} "
+    locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    return any(inode in line and " -> " in line for line in locks)
+
+
 def test_who_can_only_read_the_directory_cannot_delay_it(tmp_path: Path) -> None:
     spec = tmp_path / "genericdp_a.json"
     spec.write_text(a_spec({"a": "/dev/ttyUSB0"}))

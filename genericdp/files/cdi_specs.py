@@ -81,10 +81,11 @@ class CdiSpecs:
 
         Raises GenericdpError if one cannot be written or removed, or if another genericdp has files there.
         """
-        self._is_left_alone, has_lock = False, self._lock.is_held()
+        has_lock = self._lock.is_held()
         self._is_cleared = self._is_cleared and not self._kept.is_elsewhere()
         if self._is_cleared and has_lock is bool(wanted) and self.intact() and self._texts() == dict(wanted):
             return
+        self._is_left_alone = False
         self._clear_left()
         if not wanted and not os.path.isdir(self.directory):
             self._written, self._is_cleared = {}, True

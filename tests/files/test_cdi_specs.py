@@ -252,6 +252,17 @@ def test_the_files_of_another_genericdp_are_left_alone(specs: CdiSpecs, other: C
     assert files_in(cdi) == {FTDI: "theirs"}
 
 
+def test_who_needs_no_files_keeps_in_mind_that_another_genericdp_has_some(
+    specs: CdiSpecs, other: CdiSpecs, cdi: Path
+) -> None:
+    other.apply({FTDI: "theirs"})
+    for _ in range(2):
+        specs.apply({})
+        assert not specs.notice_foreign()
+    assert not specs.withdraw()
+    assert files_in(cdi) == {FTDI: "theirs"}
+
+
 @pytest.mark.parametrize("end", [CdiSpecs.withdraw, lambda specs: specs.apply({})], ids=["withdraw", "none"])
 def test_who_has_no_files_any_more_lets_another_genericdp_write(
     end: Callable[[CdiSpecs], None], specs: CdiSpecs, other: CdiSpecs, cdi: Path

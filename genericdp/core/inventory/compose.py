@@ -175,11 +175,16 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
     has_it = [owners.get(each[0], each[1].port) == each[1].port and each not in forged for each in by_unit]
     times = Counter(compress(names, has_it))
     links = [
-        name if mine and times[name] == 1 else f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"
+        name if mine and times[name] == 1 else long_name(name, spot)
         for name, spot, mine in zip(names, spots, has_it, strict=True)
     ]
     twins = with_wholes(twin for spots in rivals.values() for twin in spots.values())
     return Links(links, rivals.keys(), ties, plain, twins, forged)
+
+
+def long_name(name: str, spot: Spot) -> str:
+    """The link of the node at a spot if another one has its name."""
+    return f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"
 
 
 def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:

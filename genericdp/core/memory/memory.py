@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, repeat
 
+from genericdp.core.inventory.compose import long_name
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_number, is_of_path
@@ -113,20 +114,23 @@ class _Led:
 
     def __init__(self, memory: Memory) -> None:
         self._devices = memory.devices
-        self._leads: dict[str, Mapping[str, tuple[Spot, str]]] = {}
-        self._named: dict[str, Mapping[Spot, str]] = {}
+        # Link -> where it leads, and to which model; None if nowhere.
+        self._links: dict[str, Mapping[str, tuple[Spot, str] | None]] = {}
 
     def __call__(self, link: str, spot: Spot, model: str) -> bool:
         id_ = link.partition("@")[0]
         known = self._devices.get(id_)
-        if known is None or link not in known.device.links:
+        if known is None:
             return False
-        if id_ not in self._leads:
-            self._leads[id_] = dict(zip(known.device.links, known.device.spots_with_models, strict=False))
-            self._named[id_] = dict(zip(known.device.spots, known.device.links, strict=False))
-        if self._named[id_].get(spot, "").startswith(f"{link}@"):
-            return True  # a pod may have got it under this name
-        now = self._leads[id_].get(link)
+        if id_ not in self._links:
+            leads = dict(zip(known.device.links, known.device.spots_with_models, strict=False))
+            self._links[id_] = {**dict.fromkeys(known.device.links), **leads}
+        links = self._links[id_]
+        if link not in links:
+            return False
+        if long_name(link, spot) in links:
+            return True  # a pod may have got it under that name
+        now = links[link]
         earlier = (each for each in known.earlier.items() if not is_of_number(each[0]))
         led = [*earlier] if now is None else [now]
         return bool(led) and not any(_may_be_at(spot, model, *each) for each in led)

@@ -125,7 +125,7 @@ def remember(
     )
     if crowded:
         devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
-    final, moved, joined = with_waiting(shared, held, devices, inventory.ties, renewal)
+    final, moved, joined = with_waiting(shared, held, devices, inventory, renewal)
     devices = with_not_given(devices, memory.devices, joined)
     complete = replace(
         inventory,

@@ -616,3 +616,29 @@ def test_a_saved_memory_in_which_a_twin_is_malformed_is_not_read(twin: object) -
     document = {**json.loads(dump(Memory(), "boot")), "twins": [twin]}
     with pytest.raises(UnreadableMemoryError):
         load(json.dumps(document).encode(), "boot")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_unit_beside_another_model_with_its_serial_number_waits_at_each_port(*, restarts: bool) -> None:
+    """They are told apart by their models, so it is the unit of the pod wherever it is."""
+
+    def a_unit(number: int, port: str, product: str) -> UdevDevice:
+        unit = a_usb_serial(number, port=port, serial="DOCK", product=product, devnum=5 + number)
+        return replace(unit, incarnation=10 + number)
+
+    rules = rule("w", match='{ SUBSYSTEM = "tty", usb = { port = ["1", "2"] } }') + rule("u")
+    node = Node()
+    own, other = a_unit(0, "2", "6001"), a_unit(1, "1", "6015")
+    node.look(rules, own)
+    told = node.look(rules, own, other)
+    for id_ in told:
+        node.allocate(id_)
+    for number, port in enumerate(("7", "9"), start=2):
+        node.look(rules, other)
+        if restarts:
+            node.memory = load(dump(node.memory))
+        now = node.look(rules, other, a_unit(number, port, "6001"))
+        del now["w_DOCK"]
+        (new,) = now.keys() - told.keys()
+        assert now.pop(new) == "a pod may still hold it as w_DOCK of example.com/w"
+        assert now == dict.fromkeys(told.keys() - {"w_DOCK"}, "Healthy")

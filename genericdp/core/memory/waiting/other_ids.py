@@ -16,8 +16,10 @@ The rules of this file:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from genericdp.core.fillers import why_filler
+from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
-from genericdp.core.inventory.past import Ties
+from genericdp.core.inventory.past import Twin, as_whole
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
@@ -31,7 +33,7 @@ def with_waiting(
     offers: Mapping[str, Offer],
     held: Held,
     devices: Mapping[str, Remembered],
-    ties: Ties,
+    inventory: Inventory,
     renewal: Renewal,
 ) -> tuple[Mapping[str, Offer], ById, ById]:
     """The offers in which the ids that have to wait are Unhealthy, and where units of pods have moved to.
@@ -39,8 +41,8 @@ def with_waiting(
     The latter is by the id that the pod holds, for units that have another id now, and by the id of a device
     that another pod holds, for those that are part of it now.
 
-    devices  all that are remembered, by id
-    ties     the units of which there are twins
+    devices    all that are remembered, by id
+    inventory  that of what is plugged in: which units have twins, or the same serial number
     """
     elsewhere = {
         id_: holding
@@ -50,7 +52,7 @@ def with_waiting(
     if not elsewhere:
         return offers, {}, {}
     held_devices = frozenset(holding.device for holding in held.values())
-    others = _Others(elsewhere, devices, held_devices, ties, renewal)
+    others = _Others(elsewhere, devices, held_devices, inventory, renewal)
     waiting = {name: dict(others.waiting(offer)) for name, offer in offers.items()}
     # A container that starts again would get what another one has.
     held_devices = held_devices - others.joined.keys()
@@ -125,14 +127,15 @@ class _Others:
         elsewhere: Held,
         devices: Mapping[str, Remembered],
         held: frozenset[str],
-        ties: Ties,
+        inventory: Inventory,
         renewal: Renewal,
     ) -> None:
         self._holders: dict[str, dict[str, Holding]] = {}
         for id_, holding in elsewhere.items():
             self._holders.setdefault(holding.device, {})[id_] = holding
         self._whereabouts = Whereabouts({id_: devices[id_] for id_ in self._holders if id_ in devices})
-        self._devices, self.held, self._ties, self._renewal = devices, held, ties, renewal
+        self._devices, self.held, self._renewal = devices, held, renewal
+        self._ties, self._twins = inventory.ties, inventory.twins
         self.moved: dict[str, list[Spot]] = {}
         self.joined: dict[str, list[Spot]] = {}
 
@@ -167,7 +170,8 @@ class _Others:
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.
-                is_twin = was.unit in self._ties or (device.id in self.held and self._is_tied(device, spot))
+                is_twin = was.unit in self._ties and self._has_twin(spot, model)
+                is_twin = is_twin or (device.id in self.held and self._is_tied(device, spot))
                 # Both have ids of the same properties, whose values differ.
                 by_values = (
                     known.resource == offer.resource.name
@@ -178,6 +182,12 @@ class _Others:
                 if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known, spot)):
                     self.moved.setdefault(id_, []).append(spot)
                     yield id_, spot
+
+    def _has_twin(self, spot: Spot, model: str) -> bool:
+        """Whether another unit like this one has been seen beside it. Parts of a dock differ in model."""
+        twin = Twin("serial", spot.serial, model, spot.within)
+        is_told = spot.serial != "" and not why_filler(spot.serial)
+        return not is_told or not self._twins.isdisjoint((twin, as_whole(twin)))
 
     def _is_tied(self, device: Device, spot: Spot) -> bool:
         """Whether the unit at a spot of a device is a twin that has the id, or a link, of its own."""

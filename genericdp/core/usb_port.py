@@ -119,6 +119,7 @@ class At:
 
     is_known  whether anything is, at an exact port
     units     what the units at an exact port said that they are
+    unseen    the same of those that were certainly not seen since the last boot
     ports_of  the exact ports of remembered devices that have one of these device nodes
     apart     the sockets that are apart
     two       those that held two units before, and are not apart
@@ -126,6 +127,7 @@ class At:
 
     is_known: Callable[[str], bool] = lambda _: False
     units: Callable[[str], Collection[Said]] = lambda _: ()
+    unseen: Callable[[str], Collection[Said]] = lambda _: ()
     ports_of: Callable[[Nodes], Collection[str]] = lambda _: ()
     apart: Pairs = field(default_factory=dict)
     two: Pairs = field(default_factory=dict)
@@ -195,20 +197,12 @@ class Sockets:
     def _judge(self, path: str, slow: Socket, past: At, nodes_of: Callable[[str], Nodes]) -> Pair:
         """Which of two units was there first, and where it counted."""
         both = ((path, slow), (slow.beside, self._at[slow.beside]))
-        was_at = {one.own: _one_of(past.ports_of(nodes_of(each)), one) for each, one in both}
+        # After a boot, one that has come while the machine was off may be found before the other one.
+        was_at = _said_at(slow, self._at[slow.beside], past.unseen)
         if not any(was_at.values()):
-            was_at = {
-                one.own: _one_of(
-                    [
-                        port
-                        for port in (slow.slow, slow.fast)
-                        for said in past.units(port)
-                        if _are_two(said, other.unit) and not _are_two(said, one.unit)
-                    ],
-                    one,
-                )
-                for (_, one), (_, other) in (both, both[::-1])
-            }
+            was_at = {one.own: _one_of(past.ports_of(nodes_of(each)), one) for each, one in both}
+        if not any(was_at.values()):
+            was_at = _said_at(slow, self._at[slow.beside], past.units)
         first = [own for own, port in was_at.items() if port]
         if len(first) == 1:
             (own,) = first
@@ -238,6 +232,22 @@ class Sockets:
 
 def _are_surely_two(one: Socket, other: Socket, past: At) -> bool:
     return (past.is_known(one.slow) and past.is_known(one.fast)) or _are_two(one.unit, other.unit)
+
+
+def _said_at(one: Socket, other: Socket, units: Callable[[str], Collection[Said]]) -> dict[str, str]:
+    """The own port of each of two units in a socket -> where it was, by what units there have said."""
+    return {
+        each.own: _one_of(
+            [
+                port
+                for port in (each.slow, each.fast)
+                for said in units(port)
+                if _are_two(said, beside.unit) and not _are_two(said, each.unit)
+            ],
+            each,
+        )
+        for each, beside in ((one, other), (other, one))
+    }
 
 
 def _one_of(ports: Iterable[str], socket: Socket) -> str:

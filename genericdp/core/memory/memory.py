@@ -11,7 +11,7 @@ from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties,
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_number, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.held import Held, give
-from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.remembered import Remembered, said_at
 from genericdp.core.memory.withdrawn import Shares
 from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
 
@@ -85,7 +85,7 @@ class Memory:
     def _at(self) -> At:
         ports = _Ports(self)
         two = {slow: pair for slow, (_, pair) in self.two.items()}
-        return At(ports, ports.units, ports.with_nodes, self.apart, two)
+        return At(ports, ports.units, ports.unseen, ports.with_nodes, self.apart, two)
 
     def _spots_of(self, id_: str) -> Sequence[Spot]:
         known = self.devices.get(id_)
@@ -155,13 +155,17 @@ class _Ports:
         """What the units at a port said that they are. Only asked when two may be one."""
         return self._units.get(port, ())
 
+    def unseen(self, port: str) -> Collection[Said]:
+        """The same of those that were certainly not seen since the last boot."""
+        return self._unseen.get(port, ())
+
     @cached_property
     def _units(self) -> Mapping[str, Collection[Said]]:
-        found: dict[str, set[Said]] = {}
-        for known in self._memory.devices.values():
-            for spot, model in known.device.spots_with_models:
-                found.setdefault(spot.port, set()).add((model, spot.serial))
-        return found
+        return said_at(self._memory.devices.values())
+
+    @cached_property
+    def _unseen(self) -> Mapping[str, Collection[Said]]:
+        return said_at(known for known in self._memory.devices.values() if not known.is_of_this_boot)
 
     def with_nodes(self, nodes: Nodes) -> Collection[str]:
         """The ports of devices that have one of these nodes. Only asked when two come to be in one socket."""

@@ -14,7 +14,7 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
@@ -27,7 +27,7 @@ from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_num
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
-from genericdp.core.usb_port import UsbPort
+from genericdp.core.usb_port import Said, UsbPort
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,15 @@ def _who(spot: Spot, key_hash: str) -> Iterator[tuple[str, str]]:
     if not is_of_number(spot):
         told = {"serial": "" if why_filler(spot.serial) else spot.serial, "values": key_hash}
         yield from (each for each in told.items() if each[1])
+
+
+def said_at(devices: Iterable[Remembered]) -> Mapping[str, Collection[Said]]:
+    """Exact port -> what the units of these devices said there that they are."""
+    found: dict[str, set[Said]] = {}
+    for known in devices:
+        for spot, model in known.device.spots_with_models:
+            found.setdefault(spot.port, set()).add((model, spot.serial))
+    return found
 
 
 def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:

@@ -289,3 +289,38 @@ def test_a_socket_that_nobody_can_have_saved_makes_a_memory_unreadable(change: o
     document = json.loads(saved.dump(Node().memory))
     with pytest.raises(saved.UnreadableMemoryError):
         saved.load(json.dumps({**document, "apart": change}).encode())
+
+
+@pytest.mark.parametrize("serial", [None, "S"])
+@pytest.mark.parametrize("first", [False, True])
+def test_the_unit_of_a_pod_was_there_first_although_one_that_came_in_a_boot_is_found_before_it(
+    first: bool, serial: str | None
+) -> None:
+    def both(since: int) -> list[UdevDevice]:
+        """The one of the pod, and one of another model."""
+        serials, products = (serial, "SE"), ("6001", "6015")
+        return [
+            replace(
+                a_tty_in_socket(
+                    each,
+                    fast=first is not bool(each),
+                    serial=serials[each],
+                    product=products[each],
+                    devnum=since + each,
+                ),
+                incarnation=since + each,
+            )
+            for each in (0, 1)
+        ]
+
+    node, rules = Node(), rule("x")
+    own, _ = both(4)
+    (id_,) = node.look(rules, own)
+    node.allocate(id_)
+    node.memory = saved.load(saved.dump(node.memory, "before"), "after")
+    own, other = both(8)
+    node.look(rules, other)
+    for _ in range(4):
+        told = node.look(rules, own, other)
+        assert (told[id_], node.inventory.links()[id_]) == ("Healthy", own.device_node)
+        node.now += TWO_AFTER_S

@@ -1,7 +1,6 @@
 """A node whose rules are edited while pods hold devices, for tests of the core."""
 
 from collections.abc import Collection
-from dataclasses import replace
 
 from genericdp.core.allocate import allocate
 from genericdp.core.device import UdevDevice
@@ -9,8 +8,8 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.answer import Answer
-from genericdp.core.memory.held import PODS_SETTLE_S, give
-from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.held import PODS_SETTLE_S
+from genericdp.core.memory.memory import Memory, after_allocate
 from genericdp.core.memory.take import take_inventory
 from tests.scenes.builders import by_sys_path, resources_of
 from tests.scenes.inventories import DOMAIN
@@ -51,7 +50,7 @@ class Node:
         """A pod gets these ids of one resource, unless Allocate refuses them."""
         offer = self.offer_of(ids[0])
         allocate(offer, ids, "/dev/genericdp")
-        self.memory = replace(self.memory, held=give(self.memory.held, offer, ids, self.now))
+        self.memory = after_allocate(self.memory, offer, ids, None, self.now)
 
     def links(self) -> dict[str, str | None]:
         """All links in the directory of links, with the device nodes to which they lead."""

@@ -12,6 +12,7 @@ from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_numb
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered, said_at
+from genericdp.core.memory.waiting.new_parts import given_whole
 from genericdp.core.memory.withdrawn import Shares
 from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
 
@@ -76,10 +77,13 @@ class Memory:
     @property
     def known_ports(self) -> Ties:
         """The port of each unit: the one where it is now, or else where it was last seen."""
-        present_last = sorted(
-            self.devices.values(), key=lambda known: (known.absent_since is None, known.device.id)
+        held = {holding.device for holding in self.held.values()}
+        ordered = sorted(
+            # The plain ids of a unit that a pod holds do not follow another unit.
+            (id_ in held and f"{id_}.".startswith(f"{known.device.unit}."), known.absent_since is None, id_)
+            for id_, known in self.devices.items()
         )
-        return {known.device.unit: known.device.port for known in present_last}
+        return {device.unit: device.port for *_, id_ in ordered for device in (self.devices[id_].device,)}
 
     @property
     def _at(self) -> At:
@@ -126,13 +130,13 @@ class _Led:
             leads = dict(zip(known.device.links, known.device.spots_with_models, strict=False))
             self._links[id_] = {**dict.fromkeys(known.device.links), **leads}
         links = self._links[id_]
-        if link not in links:
-            return False
-        if long_name(link, spot) in links:
-            return True  # a pod may have got it under that name
+        if link not in links or long_name(link, spot) in links:
+            return link in links  # with the long name, under which a pod may have got it
         now = links[link]
-        earlier = (each for each in known.earlier.items() if not is_of_number(each[0]))
-        led = [*earlier] if now is None else [now]
+        earlier = [each for each in known.earlier.items() if not is_of_number(each[0])]
+        # What is there now may have come later with the same serial number, and may have left since.
+        alike = [each for each in earlier if each[0][1:3] == spot[1:3]]
+        led = (alike[:1] or earlier) if now is None else [now]
         return bool(led) and not any(_may_be_at(spot, model, *each) for each in led)
 
 
@@ -259,7 +263,8 @@ def after_allocate(
     """The memory after Allocate gave these ids of a resource at `now`, perhaps as a CDI device."""
     held = give(memory.held, offer, ids, now, by_cdi=cdi_device is not None)
     answered = memory.answered if cdi_device is None else answer(memory.answered, cdi_device, now)
-    return replace(memory, held=held, answered=answered)
+    devices = given_whole(memory.devices, {offer.ids[id_].id for id_ in ids if id_ in offer.ids})
+    return replace(memory, devices=devices, held=held, answered=answered)
 
 
 def bare_paths(devices: Mapping[str, Remembered]) -> frozenset[str]:

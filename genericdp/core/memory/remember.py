@@ -43,7 +43,8 @@ from genericdp.core.memory.room import (
     ties_worth_keeping,
     twins_worth_keeping,
 )
-from genericdp.core.memory.waiting.other_ids import ids_that_wait, with_not_given, with_waiting
+from genericdp.core.memory.waiting.new_parts import with_not_given
+from genericdp.core.memory.waiting.other_ids import ids_that_wait, with_waiting
 from genericdp.core.memory.waiting.unread import Unread
 from genericdp.core.memory.withdrawn import Shares, next_dropping, withdraw
 from genericdp.core.rules.resource import Resource, grace_s
@@ -126,7 +127,7 @@ def remember(
     if crowded:
         devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
     final, moved, joined = with_waiting(shared, held, devices, inventory, renewal)
-    devices = with_not_given(devices, memory.devices, joined)
+    devices = with_not_given(devices, memory.devices, held, joined)
     complete = replace(
         inventory,
         offers=final,

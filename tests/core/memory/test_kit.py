@@ -335,14 +335,21 @@ def test_a_link_keeps_the_name_under_which_a_pod_may_have_got_it(*, restarts: bo
         assert links_to(node, "/dev/ttyUSB2") == links
 
 
-def test_another_model_that_was_in_a_kit_before_does_not_get_the_link_when_it_is_there_again() -> None:
+@pytest.mark.parametrize("port", ["3", "4"])
+def test_another_model_that_was_in_a_kit_before_does_not_get_the_link_when_it_is_there_again(
+    port: str,
+) -> None:
     rules, node = rule("kit", 'group_by = "all"'), Node()
     own, other = a_usb_serial(0, port="1", serial="X"), a_usb_serial(1, port="2", serial="Y", devnum=5)
     node.look(rules, own, other)
     node.allocate("kit")
     (link,) = links_to(node, "/dev/ttyUSB0")
     node.look(rules, other)
-    for n in range(3):
-        node.look(rules, other, a_usb_serial(2, port="3", serial="X", product="6015", devnum=6 + n))
+    for n, at in enumerate(("3", port)):
+        node.look(rules, other, a_usb_serial(2, port=at, serial="X", product="6015", devnum=6 + n))
         assert node.inventory.links()[link] is None
         node.look(rules, other)
+    came = a_usb_serial(2, port=port, serial="X", product="6015", devnum=8)
+    node.look(rules, other, came)
+    node.look(rules, a_usb_serial(3, port="1", serial="X", devnum=9), other, came)
+    assert node.inventory.links()[link] == "/dev/ttyUSB3"

@@ -466,7 +466,10 @@ def test_what_a_pod_got_with_its_kit_stays_its_own_when_the_kit_has_to_wait() ->
     assert told["u_A5"] == "a pod may still hold it as kit of example.com/kit"
 
 
-def test_a_unit_that_a_shared_kit_did_not_have_to_wait_for_is_a_part_of_it() -> None:
+@pytest.mark.parametrize("is_given", [False, True])
+def test_a_unit_that_came_to_a_shared_kit_is_a_part_of_it_for_pods_that_get_it_since(
+    *, is_given: bool
+) -> None:
     """An edit makes the unit exclusive while a pod has it with the kit."""
     shared = KIT_AND_REST.replace('group_by = "all"', 'group_by = "all"\nreplicas = 2')
     own, node = a_unit(0, "2", "K1"), Node()
@@ -476,11 +479,32 @@ def test_a_unit_that_a_shared_kit_did_not_have_to_wait_for_is_a_part_of_it() -> 
     node.look(shared + "replicas = 2\n", own)
     told = node.look(shared + "replicas = 2\n", own, a_unit(2, "3", "A5"))
     assert told["kit.0"] == "Healthy"
-    only_kit = {"kit.0": node.memory.held["kit.0"]}
-    node.memory = replace(node.memory, held=only_kit)
+    if is_given:
+        node.allocate("kit.1")
+    node.memory = replace(
+        node.memory, held={id_: each for id_, each in node.memory.held.items() if id_.startswith("kit")}
+    )
     node.look(shared, own)
     told = node.look(shared, own, a_unit(3, "7", "A5"))
-    assert told["u_A5"] == "a pod may still hold it as kit.0 of example.com/kit"
+    waits = "a pod may still hold it as kit.0 of example.com/kit"
+    assert told["u_A5"] == (waits if is_given else "Healthy")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_free_unit_that_was_in_a_kit_of_a_pod_makes_no_other_kit_wait(*, restarts: bool) -> None:
+    """Its link was not in the answer to the pod."""
+    kot = rule("kot", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = ["7", "8"] } }')
+    rules, node = kot + KIT_AND_REST, Node()
+    own = a_unit(0, "2", "K1"), a_unit(1, "7", "A5")
+    node.look(rules, *own)
+    node.allocate("kit")
+    node.allocate("kot")
+    for number, port in enumerate(("3", "8", "3"), start=2):
+        assert node.look(rules, *own, a_unit(number, port, "B2")) == {"kit": "Healthy", "kot": "Healthy"}
+        if restarts:
+            node.memory = load(dump(node.memory))
+        node.look(rules, *own)
+    assert node.look(rules, *own, a_unit(6, "1", "B2"))["u_B2"] == "Healthy"
 
 
 def test_a_part_that_moves_within_its_kit_stays_a_part_of_it() -> None:

@@ -1,6 +1,7 @@
 """Twins that different rules take: an edit gives neither of them the id of the other."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -642,3 +643,35 @@ def test_a_unit_beside_another_model_with_its_serial_number_waits_at_each_port(*
         (new,) = now.keys() - told.keys()
         assert now.pop(new) == "a pod may still hold it as w_DOCK of example.com/w"
         assert now == dict.fromkeys(told.keys() - {"w_DOCK"}, "Healthy")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("is_whole", [False, True])
+def test_another_model_with_the_serial_number_does_not_get_the_port_of_an_id_that_a_pod_holds(
+    *, is_whole: bool, restarts: bool
+) -> None:
+    """It has a node more, so it got an id, while the unit of the pod was away."""
+
+    def a_unit(port: str, product: str, interfaces: Sequence[str], since: int) -> list[UdevDevice]:
+        usb = a_usb_device(port, serial="A1", product=product, devnum=since)
+        return [
+            replace(
+                a_usb_node(usb, "tty", f"ttyUSB{since + n}", interface=at, number=f"c 188:{since + n}"),
+                incarnation=since + n,
+            )
+            for n, at in enumerate(interfaces)
+        ]
+
+    mine, others = (("00", "01"), ("00",)) if is_whole else (("00",), ("00", "01"))
+    node, rules = Node(), rule("u")
+    held = [*node.look(rules, *a_unit("2", "6001", mine, 10))]
+    for id_ in held:
+        node.allocate(id_)
+    node.look(rules)
+    other = a_unit("5", "6010", others, 20)
+    node.look(rules, *other)
+    if restarts:
+        node.memory = load(dump(node.memory))
+    told = node.look(rules, *other, *a_unit("2", "6001", mine, 30))
+    assert {told[id_] for id_ in held} == {"Healthy"}
+    assert [node.inventory.links()[id_] for id_ in held] == [f"/dev/ttyUSB{30 + n}" for n in range(len(held))]

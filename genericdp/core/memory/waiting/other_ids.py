@@ -60,21 +60,6 @@ def with_waiting(
     return after, others.moved, others.joined
 
 
-def with_not_given(
-    devices: dict[str, Remembered], before: Mapping[str, Remembered], joined: ById
-) -> dict[str, Remembered]:
-    """What is remembered after a step, with the spots of units of other pods that have come to devices.
-
-    joined  by the id of a device, where such units are in it now
-    """
-    changed: dict[str, Remembered] = {}
-    for id_, known in devices.items():
-        if known.absent_since is None and (known.not_given or id_ in joined):
-            had = frozenset(before[id_].spots) if id_ in before else {*known.device.spots}
-            changed[id_] = replace(known, not_given=frozenset(joined.get(id_, ())) - had)
-    return {**devices, **changed} if changed else devices
-
-
 def ids_that_wait(before: Mapping[str, Offer], after: Mapping[str, Offer]) -> tuple[str, ...]:
     """The ids that `with_waiting` made wait."""
     if after is before:

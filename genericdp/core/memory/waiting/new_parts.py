@@ -1,0 +1,64 @@
+"""What has come to a device since a pod got it, and was never given to that pod.
+
+The rules of this file:
+
+* While a unit that another pod holds is in it, a device has to wait. So its pod did not get that unit.
+* Nor did a pod get a device node whose link its answer did not name. Where the links of an answer are not
+  known, what is there may be the pod's.
+* What was in the device before stays what the pod may have.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.held import Held
+from genericdp.core.memory.remembered import Remembered
+
+
+def with_not_given(
+    devices: dict[str, Remembered],
+    before: Mapping[str, Remembered],
+    held: Held,
+    joined: Mapping[str, Sequence[Spot]],
+) -> dict[str, Remembered]:
+    """What is remembered after a step, with what was not given of it to pods: `Remembered.not_given`.
+
+    before  what was remembered before the step
+    joined  by the id of a device, where units are in it now that other pods hold
+    """
+    changed: dict[str, Remembered] = {}
+    links: Mapping[str, frozenset[str]] | None = None
+    for id_, known in devices.items():
+        was = before.get(id_)
+        if was is None or known.absent_since is not None:
+            continue
+        # Usually nothing has changed, and there may be thousands.
+        if known.device is was.device and not known.not_given and id_ not in joined:
+            continue
+        had, others = was.spots, joined.get(id_, ())
+        now = zip(known.device.spots, known.device.links, strict=False)
+        new = [(spot, link) for spot, link in now if spot not in had]
+        links = _links(held) if new and links is None else links
+        own = (links or {}).get(id_, frozenset())
+        not_given = frozenset(spot for spot, link in new if spot in others or (own and link not in own))
+        if not_given != known.not_given:
+            changed[id_] = replace(known, not_given=not_given)
+    return {**devices, **changed} if changed else devices
+
+
+def given_whole(devices: Mapping[str, Remembered], ids: Iterable[str]) -> Mapping[str, Remembered]:
+    """What is remembered after a pod got these devices as they are now."""
+    lacked = [id_ for id_ in ids if id_ in devices and devices[id_].not_given]
+    whole = {id_: replace(devices[id_], not_given=frozenset()) for id_ in lacked}
+    return {**devices, **whole} if whole else devices
+
+
+def _links(held: Held) -> Mapping[str, frozenset[str]]:
+    """The links that pods got of each device; none if they are not known of one of its pods."""
+    found: dict[str, frozenset[str]] = {}
+    for holding in held.values():
+        mine = found.get(holding.device)
+        is_known = holding.links != () and mine != frozenset()
+        found[holding.device] = frozenset(holding.links).union(mine or ()) if is_known else frozenset()
+    return found

@@ -126,7 +126,9 @@ def remember(
     )
     if crowded:
         devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
-    final, moved, joined = with_waiting(shared, held, devices, inventory, renewal)
+    final, moved, joined = with_waiting(
+        shared, held, with_not_given(devices, memory.devices, held), inventory, renewal
+    )
     devices = with_not_given(devices, memory.devices, held, joined)
     complete = replace(
         inventory,

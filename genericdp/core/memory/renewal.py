@@ -182,7 +182,8 @@ class Renewal:
         # The same object is compared at once, so what is remembered becomes the object that is offered. With
         # other links it never is, and then what did not change stays what it was.
         is_same = bool(more) and is_listed and known.device == device and known.earlier == earlier
-        return known if is_same else Remembered(resource, device, earlier=earlier)
+        not_given = known.not_given.intersection(device.spots)
+        return known if is_same else Remembered(resource, device, earlier=earlier, not_given=not_given)
 
     def _is_elsewhere(self, was: Spot, now: Spot, by_property: bool) -> bool:
         """Whether a link that led to one spot and leads to another one leads to another device node.

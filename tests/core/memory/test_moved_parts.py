@@ -577,3 +577,16 @@ def test_a_twin_in_a_kit_of_its_own_stays_there_when_the_other_one_leaves_its_ki
         assert {told[id_] for id_ in own} == {"Healthy"}
         assert links.items() <= node.links().items()
         node.memory = load(dump(node.memory))
+
+
+def test_a_free_unit_does_not_wait_for_its_twin_that_came_to_the_kit_of_a_pod() -> None:
+    node = Node()
+    own, free = a_unit(0, "2", "K1"), a_unit(2, "7", "A5")
+    node.look(KIT_AND_REST, own, a_unit(1, "3", "K2"), free)
+    node.allocate("kit")
+    node.look(KIT_AND_REST, own, free)
+    for _ in range(3):
+        told = node.look(KIT_AND_REST, own, free, a_unit(3, "3", "A5"))
+        assert told == {"kit": "Healthy", "u_A5": "Healthy"}
+        assert node.inventory.held_links == {}
+        node.memory = load(dump(node.memory))

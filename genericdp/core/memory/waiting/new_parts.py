@@ -20,12 +20,12 @@ def with_not_given(
     devices: dict[str, Remembered],
     before: Mapping[str, Remembered],
     held: Held,
-    joined: Mapping[str, Sequence[Spot]],
+    joined: Mapping[str, Sequence[Spot]] | None = None,
 ) -> dict[str, Remembered]:
     """What is remembered after a step, with what was not given of it to pods: `Remembered.not_given`.
 
     before  what was remembered before the step
-    joined  by the id of a device, where units are in it now that other pods hold
+    joined  by the id of a device, where units are in it now that other pods hold; None if it is not known yet
     """
     changed: dict[str, Remembered] = {}
     links: Mapping[str, frozenset[str]] | None = None
@@ -34,9 +34,9 @@ def with_not_given(
         if was is None or known.absent_since is not None:
             continue
         # Usually nothing has changed, and there may be thousands.
-        if known.device is was.device and not known.not_given and id_ not in joined:
+        if known.device is was.device and not known.not_given and id_ not in (joined or ()):
             continue
-        had, others = was.spots, joined.get(id_, ())
+        had, others = was.spots, known.not_given if joined is None else joined.get(id_, ())
         now = zip(known.device.spots, known.device.links, strict=False)
         new = [(spot, link) for spot, link in now if spot not in had]
         links = _links(held) if new and links is None else links

@@ -132,7 +132,7 @@ class _Others:
                 continue
             is_held = device.id in self.held
             there = {id_ for spot in _spots_of(device, is_held=is_held) for id_ in self._whereabouts.at(spot)}
-            moved = [each for each in self._plugged_in_elsewhere(offer, device) if each[0] != device.id]
+            moved = [*self._plugged_in_elsewhere(offer, device)]
             elsewhere = {id_ for id_, _ in moved}
             # The reason names a pod that got the device at this very spot, if there is one.
             others = {
@@ -149,9 +149,10 @@ class _Others:
                     yield id_, _reason(offer, other, others[other])
 
     def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[tuple[str, Spot]]:
-        """The devices of the same unit that pods got, perhaps at another port, and where it is now."""
+        """The other devices of the same unit that pods got, perhaps at another port, and where it is now."""
         for spot, model in device.spots_with_models:
-            for id_ in dict.fromkeys(self._whereabouts.at_other_ports(spot, model, device.key_hash)):
+            others = dict.fromkeys(self._whereabouts.at_other_ports(spot, model, device.key_hash))
+            for id_ in filter(device.id.__ne__, others):
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.

@@ -27,6 +27,7 @@ RULES = {
     "a kit of one port": _kit("kit", "1") + rule("u"),
     "a kit of two ports": _kit("kit", "1", "2") + rule("u"),
     "a kit of three ports": _kit("kit", "1", "2", "3") + rule("u"),
+    "a kit of other ports": _kit("kit", "1", "3", "4") + rule("u"),
     "two kits": _kit("kit", "1", "2") + _kit("kot", "3", "4") + rule("u"),
     "no kit": rule("u"),
 }
@@ -42,10 +43,10 @@ class Unit:
     ports: str = PORTS
 
 
-#: The units with one serial number are parts of docks: each has ports of its own.
+#: The units with one serial number are different models: each has ports of its own.
 UNITS = {
     "units with serial numbers of their own": (Unit("A", "6001"), Unit("B", "6001"), Unit("C", "6001")),
-    "parts of docks": (Unit("A", "6001", "13"), Unit("A", "6015", "24"), Unit("B", "6001")),
+    "parts of docks": (Unit("A", "6001", "135"), Unit("A", "6015", "246"), Unit("B", "6001")),
 }
 
 

@@ -14,6 +14,7 @@ from itertools import chain, repeat
 
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.past import Twins, may_be_twin
 from genericdp.core.inventory.place import Spot, is_of_path
 from genericdp.core.rules.resource import NodeTable, Resource
 
@@ -129,13 +130,16 @@ class Device:
         )
 
 
-def moved_to(spot: Spot, model: str, was: Device, now: Device, earlier: Container[Spot]) -> Spot | None:
+def moved_to(
+    spot: Spot, model: str, was: Device, now: Device, earlier: Container[Spot], *, twins: Twins
+) -> Spot | None:
     """Where the node at a spot of a device is now: at another port if its unit is, or else at this spot.
 
     None if it is elsewhere and one of those that the device has now.
 
     model    of the unit that was there, "" if it is not known
     earlier  where other nodes of the device were: one that is back there has not moved
+    twins    what twins have in common
     """
     if any(each.port == spot.port or each in earlier for each in now.spots):
         return spot
@@ -144,8 +148,9 @@ def moved_to(spot: Spot, model: str, was: Device, now: Device, earlier: Containe
         for each, other in now.spots_with_models
         if each not in was.spots and (model == other or not (model and other))
     ]
-    # Any adapter without a serial number has the same place in its unit.
-    if (spot.serial or is_of_path(spot)) and any(each[1:] == spot[1:] for each in new):
+    # Any adapter without a serial number has the same place in its unit, and so has a twin.
+    is_told = is_of_path(spot) or not may_be_twin(twins, spot, model)
+    if is_told and any(each[1:] == spot[1:] for each in new):
         return None
     # The parts of a kit do not move together.
     are_units = was.port and all(_is_in(each, device) for device in (was, now) for each in device.spots)

@@ -62,6 +62,15 @@ def with_wholes(twins: Iterable[Twin | None]) -> Twins:
     return frozenset([*found, *map(as_whole, found)])
 
 
+def may_be_twin(twins: Twins, spot: Spot, model: str) -> bool:
+    """Whether a unit with the serial number of that at a spot may be another one of its model.
+
+    That is so if it says nothing, or if two such units have been seen side by side.
+    """
+    twin = Twin("serial", spot.serial, model, spot.within)
+    return spot.serial == "" or why_filler(spot.serial) != "" or not twins.isdisjoint((twin, as_whole(twin)))
+
+
 #: Of how many siblings the ids are looked for that pods hold and of which nothing is known.
 SIBLING_LIMIT = 64
 

@@ -69,7 +69,7 @@ def remember(
     held, unknown = memory.held, _unknown(memory, answer, plugged)
     forget = answer is not None and answer.complete
     held_devices = frozenset(holding.device for holding in held.values())
-    renewal = Renewal(with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory.offers)
+    renewal = Renewal(with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory)
     gone = _by_resource({**unknown, **memory.devices, **renewal.ambiguous})
     unread = Unread(memory.devices, held, inventory, renewal)
     others, refusals = list[str](), list[Refusal]()

@@ -18,7 +18,8 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import filterfalse, islice
 
-from genericdp.core.inventory.offer import Device, Offer, moved_to
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.offer import Device, moved_to
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory import remembered
@@ -38,11 +39,11 @@ class Renewal:
     """Compares present devices with what is remembered of them."""
 
     def __init__(
-        self, devices: Mapping[str, Remembered], held: Held, plugged: Plugged, offers: Mapping[str, Offer]
+        self, devices: Mapping[str, Remembered], held: Held, plugged: Plugged, inventory: Inventory
     ) -> None:
-        """`devices` are all that are remembered, `offers` what the rules make of what is plugged in."""
+        """`devices` are all that are remembered, `inventory` what the rules make of what is plugged in."""
         self._devices = devices
-        self._offers = offers
+        self._offers, self._twins = inventory.offers, inventory.twins
         self._is_shared: dict[str, bool] = {}
         self._resources: dict[str, str] = {}
         for holding in held.values():
@@ -228,7 +229,7 @@ class Renewal:
             return spot
         if any(spot.of_all == each.of_all for each in device.before):
             return None  # an earlier release found the same nodes there
-        return moved_to(spot, model, known.device, device, known.earlier)
+        return moved_to(spot, model, known.device, device, known.earlier, twins=self._twins)
 
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]

@@ -7,6 +7,7 @@ import pytest
 from genericdp.core.allocate import RefusedError
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device, moved_to
+from genericdp.core.inventory.past import NO_TWINS
 from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.held import give
 from genericdp.core.memory.saved import dump, load
@@ -376,7 +377,9 @@ def test_only_a_unit_or_a_dock_takes_its_parts_along(
         return Device("x", port=ports[0].partition(".")[0], spots=spots)
 
     part = Spot("3.1", "", "if09")
-    assert moved_to(part, "", a_device_at(*was), a_device_at(*now), ()) == part._replace(port=moved)
+    assert moved_to(part, "", a_device_at(*was), a_device_at(*now), (), twins=NO_TWINS) == part._replace(
+        port=moved
+    )
 
 
 @pytest.mark.parametrize(
@@ -389,7 +392,7 @@ def test_a_unit_with_the_serial_number_is_the_one_that_left_unless_it_is_known_t
     lost, here = Spot("3", "X", "if00"), Spot("2", "Y", "if00")
     before = Device("kit", spots=(here,), models=("a",))
     after = Device("kit", spots=(here, Spot("4", "X", "if00")), models=("a", now))
-    assert moved_to(lost, was, before, after, (lost,)) == (None if is_it else lost)
+    assert moved_to(lost, was, before, after, (lost,), twins=NO_TWINS) == (None if is_it else lost)
 
 
 PORTS_2_AND_3 = '{ SUBSYSTEM = "tty", usb = { port = ["2", "3"] } }'
@@ -590,3 +593,66 @@ def test_a_free_unit_does_not_wait_for_its_twin_that_came_to_the_kit_of_a_pod() 
         assert told == {"kit": "Healthy", "u_A5": "Healthy"}
         assert node.inventory.held_links == {}
         node.memory = load(dump(node.memory))
+
+
+@pytest.mark.parametrize("how", ["edit, re-plug", "unplug, edit, plug", "edit, reboot"])
+@pytest.mark.parametrize("serial", ["0001", "A5"])
+def test_a_unit_that_an_edit_took_from_a_kit_waits_although_its_twin_is_in_the_kit_now(
+    serial: str, how: str
+) -> None:
+    """A twin, or a unit with the same meaningless serial number, is no unit that has moved."""
+    before, after = (
+        rule("kit", 'group_by = "all"', match=f'{{ SUBSYSTEM = "tty", usb = {{ port = "{port}" }} }}')
+        + rule("u")
+        for port in ("2", "1")
+    )
+    node = Node()
+    other, own = a_unit(0, "1", serial), a_unit(1, "2", serial)
+    node.look(before, other, own)
+    node.look(before, other, own)
+    node.allocate("kit")
+    if how == "unplug, edit, plug":
+        node.look(before, other)
+    else:
+        node.look(after, other, own)
+    if how == "edit, reboot":
+        node.memory = load(dump(node.memory, "before"), "after")
+    node.look(after, other)
+    for _ in range(2):
+        told = node.look(after, other, a_unit(2, "2", serial))
+        assert {told[id_] for id_ in told if id_.startswith("u")} == {
+            "its id is now kit",
+            "a pod may still hold it as kit of example.com/kit",
+        }
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_unit_that_moved_within_its_kit_waits_outside_although_it_had_another_link_there(
+    *, leaves: bool, restarts: bool
+) -> None:
+    """Another model with its serial number is in the kit, too."""
+    ports = '{ SUBSYSTEM = "tty", usb = { port = ["1", "3", "4"] } }'
+    rules, node = rule("kit", 'group_by = "all"', match=ports) + rule("u"), Node()
+    other = replace(a_usb_serial(0, port="4", serial="A", product="6015"), incarnation=10)
+    node.look(rules, other, a_unit(1, "3", "A"))
+    node.allocate("kit")
+    for here in ((other,), (other, a_unit(2, "1", "A")), () if leaves else (other,)):
+        node.look(rules, *here)
+        if restarts:
+            node.memory = load(dump(node.memory))
+    told = node.look(rules, *(() if leaves else (other,)), a_unit(3, "5", "A"))
+    assert told["u_A"] == "a pod may still hold it as kit of example.com/kit"
+
+
+def test_a_unit_that_was_in_a_kit_by_cdi_by_mistake_is_its_own_pods_again() -> None:
+    """No answer names links then. The kit had to wait."""
+    own, node = a_unit(0, "2", "K1"), Node()
+    node.look(KIT_AND_REST, own, a_unit(1, "7", "A5"))
+    offer = node.offer_of("kit")
+    node.memory = replace(node.memory, held=give(node.memory.held, offer, ["kit"], node.now, by_cdi=True))
+    node.allocate("u_A5")
+    node.look(KIT_AND_REST, own)
+    node.look(KIT_AND_REST, own, a_unit(2, "3", "A5"))
+    node.look(KIT_AND_REST, own)
+    assert node.look(KIT_AND_REST, own, a_unit(3, "7", "A5"))["u_A5"] == "Healthy"

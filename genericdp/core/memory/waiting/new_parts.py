@@ -5,7 +5,7 @@ The rules of this file:
 * While a unit that another pod holds is in it, a device has to wait. So its pod did not get that unit.
 * Nor did a pod get a device node whose link its answer did not name. Where the links of an answer are not
   known, what is there may be the pod's.
-* What was in the device before stays what the pod may have.
+* What was in the device before stays what the pod may have, also at another port of the device.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -41,7 +41,13 @@ def with_not_given(
         new = [(spot, link) for spot, link in now if spot not in had]
         links = _links(held) if new and links is None else links
         own = (links or {}).get(id_, frozenset())
-        not_given = frozenset(spot for spot, link in new if spot in others or (own and link not in own))
+        # One that has moved within the device has another link, and is what the pod got.
+        moved = {spot.within for spot in had if spot not in known.spots}
+        not_given = frozenset(
+            spot
+            for spot, link in new
+            if spot in others or (own and link not in own and spot.within not in moved)
+        )
         if not_given != known.not_given:
             changed[id_] = replace(known, not_given=not_given)
     return {**devices, **changed} if changed else devices

@@ -16,10 +16,9 @@ The rules of this file:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
-from genericdp.core.inventory.past import Twin, as_whole
+from genericdp.core.inventory.past import may_be_twin
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
@@ -156,7 +155,7 @@ class _Others:
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.
-                is_twin = was.unit in self._ties and self._has_twin(spot, model)
+                is_twin = was.unit in self._ties and may_be_twin(self._twins, spot, model)
                 is_twin = is_twin or (device.id in self.held and self._is_tied(device, spot))
                 # Both have ids of the same properties, whose values differ.
                 by_values = (
@@ -168,12 +167,6 @@ class _Others:
                 if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known, spot)):
                     self.moved.setdefault(id_, []).append(spot)
                     yield id_, spot
-
-    def _has_twin(self, spot: Spot, model: str) -> bool:
-        """Whether another unit like this one has been seen beside it. Parts of a dock differ in model."""
-        twin = Twin("serial", spot.serial, model, spot.within)
-        is_told = spot.serial != "" and not why_filler(spot.serial)
-        return not is_told or not self._twins.isdisjoint((twin, as_whole(twin)))
 
     def _is_tied(self, device: Device, spot: Spot) -> bool:
         """Whether the unit at a spot of a device is a twin that has the id, or a link, of its own."""

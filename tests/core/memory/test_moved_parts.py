@@ -9,8 +9,10 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device, moved_to
 from genericdp.core.inventory.past import NO_TWINS
 from genericdp.core.inventory.place import Spot
-from genericdp.core.memory.held import give
+from genericdp.core.memory.held import Holding, give
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved import dump, load
+from genericdp.core.memory.waiting.new_parts import with_not_given
 from tests.scenes.builders import a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
@@ -469,20 +471,23 @@ def test_what_a_pod_got_with_its_kit_stays_its_own_when_the_kit_has_to_wait() ->
     assert told["u_A5"] == "a pod may still hold it as kit of example.com/kit"
 
 
-@pytest.mark.parametrize("is_given", [False, True])
-def test_a_unit_that_came_to_a_shared_kit_is_a_part_of_it_for_pods_that_get_it_since(
-    *, is_given: bool
-) -> None:
+@pytest.mark.parametrize("given", ["", "since", "before, by CDI"])
+def test_a_unit_that_came_to_a_shared_kit_is_a_part_of_it_for_pods_that_may_have_got_it(given: str) -> None:
     """An edit makes the unit exclusive while a pod has it with the kit."""
     shared = KIT_AND_REST.replace('group_by = "all"', 'group_by = "all"\nreplicas = 2')
     own, node = a_unit(0, "2", "K1"), Node()
     node.look(shared + "replicas = 2\n", own, a_unit(1, "7", "A5"))
+    if given == "before, by CDI":
+        offer = node.offer_of("kit.1")
+        node.memory = replace(
+            node.memory, held=give(node.memory.held, offer, ["kit.1"], node.now, by_cdi=True)
+        )
     node.allocate("kit.0")
     node.allocate("u_A5.0")
     node.look(shared + "replicas = 2\n", own)
     told = node.look(shared + "replicas = 2\n", own, a_unit(2, "3", "A5"))
     assert told["kit.0"] == "Healthy"
-    if is_given:
+    if given == "since":
         node.allocate("kit.1")
     node.memory = replace(
         node.memory, held={id_: each for id_, each in node.memory.held.items() if id_.startswith("kit")}
@@ -490,7 +495,7 @@ def test_a_unit_that_came_to_a_shared_kit_is_a_part_of_it_for_pods_that_get_it_s
     node.look(shared, own)
     told = node.look(shared, own, a_unit(3, "7", "A5"))
     waits = "a pod may still hold it as kit.0 of example.com/kit"
-    assert told["u_A5"] == (waits if is_given else "Healthy")
+    assert told["u_A5"] == (waits if given else "Healthy")
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -656,3 +661,15 @@ def test_a_unit_that_was_in_a_kit_by_cdi_by_mistake_is_its_own_pods_again() -> N
     node.look(KIT_AND_REST, own, a_unit(2, "3", "A5"))
     node.look(KIT_AND_REST, own)
     assert node.look(KIT_AND_REST, own, a_unit(3, "7", "A5"))["u_A5"] == "Healthy"
+
+
+def test_a_kit_by_cdi_has_all_of_its_units_once_no_other_pod_holds_one_of_them() -> None:
+    """Nothing has changed in the kit itself. A container that restarts gets what is in it then."""
+    own, came = Spot("2", "K1", "if00"), Spot("3", "A5", "if00")
+    device = Device("kit", links=("kit@if00@a", "kit@if00@b"), spots=(own, came))
+    known = Remembered("example.com/kit", device, not_given=frozenset({came}))
+    held = {"kit": Holding("example.com/kit", "kit", shared=False)}
+    for joined in (None, {"kit": [came]}):
+        assert with_not_given({"kit": known}, {"kit": known}, held, joined) == {"kit": known}
+    after = with_not_given({"kit": known}, {"kit": known}, held, {})
+    assert after == {"kit": replace(known, not_given=frozenset())}

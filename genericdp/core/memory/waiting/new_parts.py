@@ -42,7 +42,7 @@ def with_not_given(
         links = _links(held) if new and links is None else links
         own = (links or {}).get(id_, frozenset())
         # One that has moved within the device has another link, and is what the pod got.
-        moved = {spot.within for spot in had if spot not in known.spots}
+        moved = {spot.within for spot in had.keys() - known.spots.keys()}
         not_given = frozenset(
             spot
             for spot, link in new

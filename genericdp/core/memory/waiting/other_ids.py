@@ -140,7 +140,8 @@ class _Others:
                 for id_, holding in sorted(self._holders[holder].items())
                 if not (shared and holding.shared)
             }
-            joined = [spot for id_, spot in moved if any(id_ == each.device for each in others.values())]
+            holders = {holding.device for holding in others.values()}
+            joined = [spot for id_, spot in moved if id_ in holders]
             if is_held and joined:
                 self.joined[device.id] = joined
             for id_ in ids_of(device.id, offer.resource.replicas) if others else ():

@@ -335,14 +335,19 @@ def test_a_link_keeps_the_name_under_which_a_pod_may_have_got_it(*, restarts: bo
         assert links_to(node, "/dev/ttyUSB2") == links
 
 
+@pytest.mark.parametrize("is_known", [False, True])
 @pytest.mark.parametrize("port", ["3", "4"])
 def test_another_model_that_was_in_a_kit_before_does_not_get_the_link_when_it_is_there_again(
-    port: str,
+    port: str, *, is_known: bool
 ) -> None:
+    """Whether or not it is known which links the pod got."""
     rules, node = rule("kit", 'group_by = "all"'), Node()
     own, other = a_usb_serial(0, port="1", serial="X"), a_usb_serial(1, port="2", serial="Y", devnum=5)
     node.look(rules, own, other)
     node.allocate("kit")
+    if not is_known:
+        holding = replace(node.memory.held["kit"], links=())
+        node.memory = replace(node.memory, held={"kit": holding})
     (link,) = links_to(node, "/dev/ttyUSB0")
     node.look(rules, other)
     for n, at in enumerate(("3", port)):

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, repeat
 
-from genericdp.core.inventory.compose import long_name
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins
-from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_number, is_of_path
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered, said_at
+from genericdp.core.memory.waiting.led import Led
 from genericdp.core.memory.waiting.new_parts import given_whole
 from genericdp.core.memory.withdrawn import Shares
 from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
@@ -64,7 +64,7 @@ class Memory:
             self.known_ports,
             port_of=self._port_of,
             port_at=self._port_at,
-            leads_elsewhere=_Led(self),
+            leads_elsewhere=Led(self.devices),
             at=self._at,
             twins=self.twins,
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),
@@ -111,39 +111,6 @@ class Memory:
         left = [spot for spot in known.earlier if spot._replace(port="") in places]
         left = [spot for spot in left if spot in spots] or left
         return left[0].port if len(left) == 1 else ""
-
-
-class _Led:
-    """Whether a link that a pod may have got never led to a unit: `Past.leads_elsewhere`."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._devices = memory.devices
-        # Link -> where it leads, and to which model; None if nowhere.
-        self._links: dict[str, Mapping[str, tuple[Spot, str] | None]] = {}
-
-    def __call__(self, link: str, spot: Spot, model: str) -> bool:
-        id_ = link.partition("@")[0]
-        known = self._devices.get(id_)
-        if known is None:
-            return False
-        if id_ not in self._links:
-            leads = dict(zip(known.device.links, known.device.spots_with_models, strict=False))
-            self._links[id_] = {**dict.fromkeys(known.device.links), **leads}
-        links = self._links[id_]
-        if link not in links or long_name(link, spot) in links:
-            return link in links  # with the long name, under which a pod may have got it
-        now = links[link]
-        earlier = [each for each in known.earlier.items() if not is_of_number(each[0])]
-        # What is there now may have come later with the same serial number, and may have left since.
-        alike = [each for each in earlier if each[0][1:3] == spot[1:3]]
-        led = (alike[:1] or earlier) if now is None else [now]
-        return bool(led) and not any(_may_be_at(spot, model, *each) for each in led)
-
-
-def _may_be_at(spot: Spot, model: str, was: Spot, was_model: str) -> bool:
-    """Whether a unit may be the one that was at another spot. One that changes its mode stays at its port."""
-    is_model = model == was_model or not (model and was_model)
-    return spot.serial == was.serial and (is_model or spot.port == was.port)
 
 
 class _Ports:

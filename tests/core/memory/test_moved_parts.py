@@ -673,3 +673,15 @@ def test_a_kit_by_cdi_has_all_of_its_units_once_no_other_pod_holds_one_of_them()
         assert with_not_given({"kit": known}, {"kit": known}, held, joined) == {"kit": known}
     after = with_not_given({"kit": known}, {"kit": known}, held, {})
     assert after == {"kit": replace(known, not_given=frozenset())}
+
+
+def test_a_free_unit_that_was_in_a_kit_stays_free_although_a_unit_of_the_pod_moves_in_the_kit() -> None:
+    ports = '{ SUBSYSTEM = "tty", usb = { port = ["2", "3", "4"] } }'
+    rules, node = rule("kit", 'group_by = "all"', match=ports) + rule("u"), Node()
+    own, free = a_unit(0, "2", "K1"), a_unit(1, "3", "B2")
+    node.look(rules, own)
+    node.allocate("kit")
+    node.look(rules, own, free)
+    node.look(rules, a_unit(2, "4", "K1"), free)
+    told = node.look(rules, a_unit(2, "4", "K1"), a_unit(3, "7", "B2"))
+    assert told == {"kit": "Healthy", "u_B2": "Healthy"}

@@ -42,11 +42,11 @@ def with_not_given(
         links = _links(held) if new and links is None else links
         own = (links or {}).get(id_, frozenset())
         # One that has moved within the device has another link, and is what the pod got.
-        moved = {spot.within for spot in had.keys() - known.spots.keys()}
+        moved = {spot[1:3] for spot in had.keys() - known.spots.keys()}
         not_given = frozenset(
             spot
             for spot, link in new
-            if spot in others or (own and link not in own and spot.within not in moved)
+            if spot in others or (own and link not in own and spot[1:3] not in moved)
         )
         if not_given != known.not_given:
             changed[id_] = replace(known, not_given=not_given)

@@ -187,6 +187,11 @@ def long_name(name: str, spot: Spot) -> str:
     return f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"
 
 
+def names_of_link(link: str) -> tuple[str, str]:
+    """The link, and what it would be if no other one had its name: see `long_name`."""
+    return link, link.rpartition("@")[0]
+
+
 def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:
     """The link of the node at a spot, if it belongs to that node alone."""
     name = f"{id_}@{for_path(spot.within)}"

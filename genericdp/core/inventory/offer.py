@@ -156,7 +156,9 @@ def moved_to(
     are_units = was.port and all(_is_in(each, device) for device in (was, now) for each in device.spots)
     if are_units and _is_in(spot, was):
         # It is a part of the unit, or behind the hub that the device is.
-        return spot._replace(port=now.port + spot.port.removeprefix(was.port))
+        at = spot._replace(port=now.port + spot.port.removeprefix(was.port))
+        there = {other for each, other in now.spots_with_models if each == at} - {""}
+        return at if not model or there <= {model} else spot
     return spot
 
 

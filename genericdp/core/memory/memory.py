@@ -64,7 +64,7 @@ class Memory:
             self.known_ports,
             port_of=self._port_of,
             port_at=self._port_at,
-            leads_elsewhere=Led(self.devices),
+            leads_elsewhere=Led(self.devices, self.ties),
             at=self._at,
             twins=self.twins,
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),

@@ -358,3 +358,40 @@ def test_another_model_that_was_in_a_kit_before_does_not_get_the_link_when_it_is
     node.look(rules, other, came)
     node.look(rules, a_usb_serial(3, port="1", serial="X", devnum=9), other, came)
     assert node.inventory.links()[link] == "/dev/ttyUSB3"
+
+
+LOW, HIGH = ("1", "6001"), ("2", "6015")
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("back", [(LOW, HIGH), (HIGH, LOW)])
+@pytest.mark.parametrize("left", [(), (LOW,), (HIGH,)])
+@pytest.mark.parametrize("first", [LOW, HIGH])
+def test_the_parts_of_a_dock_get_their_own_links_back_in_whichever_order_they_leave_and_return(
+    first: tuple[str, str],
+    left: tuple[tuple[str, str], ...],
+    back: tuple[tuple[str, str], ...],
+    *,
+    restarts: bool,
+) -> None:
+    """They are two models with one serial number, in a kit with another unit, which stays."""
+
+    def parts(*which: tuple[str, str], since: int) -> list[UdevDevice]:
+        found = [
+            a_usb_serial(int(port), port=port, serial="X", product=product, devnum=since + int(port))
+            for port, product in which
+        ]
+        return [replace(each, incarnation=since + n) for n, each in enumerate(found)]
+
+    rules, node, stays = rule("kit", 'group_by = "all"'), Node(), a_usb_serial(9, port="9", serial="Y")
+    node.look(rules, stays, *parts(first, since=10))
+    node.look(rules, stays, *parts(LOW, HIGH, since=10))
+    node.allocate("kit")
+    own = node.links()
+    node.look(rules, stays, *parts(*left, since=10))
+    node.look(rules, stays)
+    if restarts:
+        restart(node)
+    node.look(rules, stays, *parts(back[0], since=20))
+    node.look(rules, stays, *parts(LOW, HIGH, since=20))
+    assert {link: node.links()[link] for link in own} == own

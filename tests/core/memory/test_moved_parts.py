@@ -10,6 +10,7 @@ from genericdp.core.inventory.offer import Device, moved_to
 from genericdp.core.inventory.past import NO_TWINS
 from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.held import Holding, give
+from genericdp.core.memory.memory import TWO_AFTER_S
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved import dump, load
 from genericdp.core.memory.waiting.new_parts import with_not_given
@@ -685,3 +686,45 @@ def test_a_free_unit_that_was_in_a_kit_stays_free_although_a_unit_of_the_pod_mov
     node.look(rules, a_unit(2, "4", "K1"), free)
     told = node.look(rules, a_unit(2, "4", "K1"), a_unit(3, "7", "B2"))
     assert told == {"kit": "Healthy", "u_B2": "Healthy"}
+
+
+@pytest.mark.parametrize("product", ["6001", "6015"])
+@pytest.mark.parametrize("out", [0, 1, 2, 3])
+def test_twins_in_a_kit_of_their_own_stay_there_whatever_their_links_are_called(
+    out: int, product: str
+) -> None:
+    """Two of them in each kit: one has a long name. Or parts of docks, of two models."""
+    at = '{{ SUBSYSTEM = "tty", usb = {{ port = {} }} }}'
+    kits = ("kit", '["1", "2"]'), ("kot", '["3", "4"]')
+    rules = "".join(rule(name, 'group_by = "all"', match=at.format(ports)) for name, ports in kits)
+    units = [
+        replace(
+            a_usb_serial(n, port=str(n + 1), serial="A", product=("6001", product)[n % 2], devnum=5 + n),
+            incarnation=10 + n,
+        )
+        for n in range(4)
+    ]
+    node = Node()
+    node.look(rules, *units)
+    node.now += TWO_AFTER_S
+    node.look(rules, *units)
+    node.allocate("kit")
+    node.allocate("kot")
+    other = "kot" if out < 2 else "kit"
+    own = {link: leads for link, leads in node.links().items() if link.startswith(other)}
+    for _ in range(2):
+        assert node.look(rules, *units[:out], *units[out + 1 :])[other] == "Healthy"
+        assert own.items() <= node.links().items()
+        node.memory = load(dump(node.memory))
+
+
+def test_a_unit_waits_outside_its_group_although_another_model_with_its_serial_number_is_there() -> None:
+    ports = '{ SUBSYSTEM = "tty", usb = { port = ["4", "5"] } }'
+    rules, node = rule("x", 'group_by = "ID_SERIAL_SHORT"', match=ports) + rule("u"), Node()
+    (held,) = node.look(rules, a_unit(0, "4", "A"))
+    node.allocate(held)
+    node.look(rules)
+    other = replace(a_usb_serial(1, port="5", serial="A", product="6015"), incarnation=20)
+    node.look(rules, other)
+    told = node.look(rules, other, a_unit(2, "1", "A"))
+    assert told["u_A"] == f"a pod may still hold it as {held} of example.com/x"

@@ -10,6 +10,7 @@ The rules of this file:
 from collections.abc import Mapping
 
 from genericdp.core.inventory.compose import long_name
+from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import Spot, is_of_number
 from genericdp.core.memory.remembered import Remembered
 
@@ -17,8 +18,8 @@ from genericdp.core.memory.remembered import Remembered
 class Led:
     """Whether a link that a pod may have got never led to a unit: `Past.leads_elsewhere`."""
 
-    def __init__(self, devices: Mapping[str, Remembered]) -> None:
-        self._devices = devices
+    def __init__(self, devices: Mapping[str, Remembered], ties: Ties) -> None:
+        self._devices, self._ties = devices, ties
         # Link -> where it leads, and to which model; None if nowhere.
         self._links: dict[str, Mapping[str, tuple[Spot, str] | None]] = {}
 
@@ -37,7 +38,9 @@ class Led:
         earlier = [each for each in known.earlier.items() if not is_of_number(each[0])]
         # What is there now may have come later with the same serial number, and may have left since.
         alike = [each for each in earlier if each[0][1:3] == spot[1:3]]
-        led = (alike[:1] or earlier) if now is None else [now]
+        # The one to whose port the name is tied had it, or else the first.
+        tied = [each for each in alike if each[0].port == self._ties.get(link)]
+        led = ((tied or alike)[:1] or earlier) if now is None else [now]
         return bool(led) and not any(_may_be_at(spot, model, *each) for each in led)
 
 

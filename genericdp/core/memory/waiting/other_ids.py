@@ -16,6 +16,7 @@ The rules of this file:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from genericdp.core.inventory.compose import names_of_link
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
 from genericdp.core.inventory.past import may_be_twin
@@ -172,7 +173,7 @@ class _Others:
     def _is_tied(self, device: Device, spot: Spot) -> bool:
         """Whether the unit at a spot of a device is a twin that has the id, or a link, of its own."""
         links = (link for link, at in zip(device.links, device.spots, strict=False) if at == spot)
-        return device.unit in self._ties or any(link in self._ties for link in links)
+        return any(name in self._ties for link in links for name in (device.unit, *names_of_link(link)))
 
     def _is_where_it_was(self, known: Remembered, now: Spot) -> bool:
         """Whether device nodes that a pod got are still there: then what is elsewhere is another unit.

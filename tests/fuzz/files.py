@@ -18,6 +18,8 @@ from genericdp.cli.main import main
 from genericdp.core.allocate import allocate
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
 from genericdp.core.prefer import prefer
 from genericdp.core.reading import toml
 from genericdp.core.reading.parse import parse_rules, parse_settings
@@ -153,7 +155,8 @@ def _as_read_by_tomllib(text: str, read: Any) -> Any:
 
 
 def _judge(resources: tuple[Resource, ...], devices: Mapping[str, UdevDevice]) -> None:
-    inventory = Builder(resources, DOMAIN).build(devices)
+    # As the daemon does, which lists no more ids than the kubelet accepts.
+    inventory, _ = take_inventory(Builder(resources, DOMAIN), devices, Memory(), 0.0)
     for offer in inventory.offers.values():
         listed = list_of(offer)
         assert all(device.ID for device in listed.devices)

@@ -14,7 +14,7 @@ The rules of this file:
 * A container is stopped at most once for a plug, also if it was not judged to the end.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.comeback.container import Container
@@ -133,7 +133,7 @@ def follow(
                 if plug is not None and plug.needed:
                     lacks_a_part = _has_lost_a_part(device, plug.needed, plugged)
                 else:
-                    earlier = (*devices[device.id].earlier,) if device.id in devices else ()
+                    earlier = devices[device.id].earlier if device.id in devices else {}
                     lacks_a_part = _had_lost_a_part(offer.resource, device, earlier, plugged)
                 plug = _after(plug, device, now, lacks_a_part=lacks_a_part)
             if plug is not None:
@@ -174,7 +174,7 @@ def _has_lost_a_part(device: Device, needed: Iterable[Part], plugged: Plugged) -
     )
 
 
-def _had_lost_a_part(resource: Resource, device: Device, earlier: Sequence[Spot], plugged: Plugged) -> bool:
+def _had_lost_a_part(resource: Resource, device: Device, earlier: Collection[Spot], plugged: Plugged) -> bool:
     """The same of a device that has not been Healthy since the start.
 
     A pod got it when it was Healthy. So the nodes that it lacks now are among those that it has lost since.

@@ -187,9 +187,9 @@ def long_name(name: str, spot: Spot) -> str:
     return f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"
 
 
-def names_of_link(link: str) -> tuple[str, str]:
-    """The link, and what it would be if no other one had its name: see `long_name`."""
-    return link, link.rpartition("@")[0]
+def short_name(link: str) -> str:
+    """The name from which `long_name` made this link; any text if the link is no long name."""
+    return link.rpartition("@")[0]
 
 
 def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:

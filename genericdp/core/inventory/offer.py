@@ -15,7 +15,7 @@ from itertools import chain, repeat
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.past import Twins, may_be_twin
-from genericdp.core.inventory.place import Spot, is_of_path
+from genericdp.core.inventory.place import Spot, is_of_path, may_be_model
 from genericdp.core.rules.resource import NodeTable, Resource
 
 
@@ -124,7 +124,7 @@ class Device:
         led = dict(zip(was.links, was.spots_with_models, strict=False))
         leads = dict(zip(self.links, self.spots_with_models, strict=False))
         return any(
-            led[link][0].port != spot.port and "" not in (led[link][1], model) and led[link][1] != model
+            led[link][0].port != spot.port and not may_be_model(led[link][1], model)
             for link, (spot, model) in leads.items()
             if link in led
         )
@@ -143,22 +143,17 @@ def moved_to(
     """
     if any(each.port == spot.port or each in earlier for each in now.spots):
         return spot
-    new = [
-        each
-        for each, other in now.spots_with_models
-        if each not in was.spots and (model == other or not (model and other))
-    ]
+    may_be = {each for each, other in now.spots_with_models if may_be_model(model, other)}
     # Any adapter without a serial number has the same place in its unit, and so has a twin.
     is_told = is_of_path(spot) or not may_be_twin(twins, spot, model)
-    if is_told and any(each[1:] == spot[1:] for each in new):
+    if is_told and any(each[1:] == spot[1:] for each in may_be.difference(was.spots)):
         return None
     # The parts of a kit do not move together.
     are_units = was.port and all(_is_in(each, device) for device in (was, now) for each in device.spots)
     if are_units and _is_in(spot, was):
         # It is a part of the unit, or behind the hub that the device is.
         at = spot._replace(port=now.port + spot.port.removeprefix(was.port))
-        there = {other for each, other in now.spots_with_models if each == at} - {""}
-        return at if not model or there <= {model} else spot
+        return at if at in may_be or at not in now.spots else spot
     return spot
 
 

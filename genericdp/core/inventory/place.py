@@ -159,6 +159,11 @@ def model_of(usb: UdevDevice) -> str:
     return ":".join(usb.attributes.get(name, "").strip() for name in ("idVendor", "idProduct"))
 
 
+def may_be_model(one: str, other: str) -> bool:
+    """Whether two units may be of one model; "" stands for one that is not known."""
+    return one == other or "" in (one, other)
+
+
 def locate(device: UdevDevice, at: str = "") -> Place:
     """The place of a udev device. `within` and `spot` may hold what a device says about itself.
 

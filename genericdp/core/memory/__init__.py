@@ -22,6 +22,8 @@ refuses it, until no pod holds the node.
 A unit on USB that comes back without its serial number, because the kernel could not read it, would have a
 new id. It is not offered while it may be what a pod holds (`waiting.unread`).
 
+What a pod got of a device is told from what has come since (`given`): units join and leave a device of several.
+
 A list has a limit. It never costs an id that a pod may hold: new devices are refused.
 
 The **memory** is saved: the devices, the ties of twins, how devices are shared, who holds what. Everything
@@ -32,8 +34,8 @@ the links of any other pod. If the memory is lost, both are learned again from t
 only the links tell which device nodes an id meant that edited rules no longer give. An edit makes them lead
 nowhere, so **held links** lead there.
 
-Read in this order: `remembered`, `room`, `held`, `answered`, `absence`, `renewal`, `withdrawn`, `waiting`,
-`memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text, `fields` what
+Read in this order: `remembered`, `room`, `held`, `answered`, `absence`, `renewal`, `withdrawn`, `given`,
+`waiting`, `memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text, `fields` what
 each value of it may be.
 
 Does not belong here: what a rule makes of the devices that are present (`genericdp.core.inventory`).

@@ -9,10 +9,10 @@ from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
+from genericdp.core.memory.given.links import LeadsElsewhere
+from genericdp.core.memory.given.parts import as_given
 from genericdp.core.memory.held import Held, give
-from genericdp.core.memory.remembered import Remembered, said_at
-from genericdp.core.memory.waiting.led import Led
-from genericdp.core.memory.waiting.new_parts import given_whole
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
 from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
 
@@ -64,7 +64,7 @@ class Memory:
             self.known_ports,
             port_of=self._port_of,
             port_at=self._port_at,
-            leads_elsewhere=Led(self.devices, self.ties),
+            leads_elsewhere=LeadsElsewhere(self.devices, self.ties),
             at=self._at,
             twins=self.twins,
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),
@@ -78,12 +78,14 @@ class Memory:
     def known_ports(self) -> Ties:
         """The port of each unit: the one where it is now, or else where it was last seen."""
         held = {holding.device for holding in self.held.values()}
-        ordered = sorted(
+
+        def rank(known: Remembered) -> tuple[bool, bool, str]:
+            id_ = known.device.id
             # The plain ids of a unit that a pod holds do not follow another unit.
-            (id_ in held and f"{id_}.".startswith(f"{known.device.unit}."), known.absent_since is None, id_)
-            for id_, known in self.devices.items()
-        )
-        return {device.unit: device.port for *_, id_ in ordered for device in (self.devices[id_].device,)}
+            is_plain = f"{id_}.".startswith(f"{known.device.unit}.")
+            return is_plain and id_ in held, known.absent_since is None, id_
+
+        return {known.device.unit: known.device.port for known in sorted(self.devices.values(), key=rank)}
 
     @property
     def _at(self) -> At:
@@ -132,11 +134,11 @@ class _Ports:
 
     @cached_property
     def _units(self) -> Mapping[str, Collection[Said]]:
-        return said_at(self._memory.devices.values())
+        return _said_at(self._memory.devices.values())
 
     @cached_property
     def _unseen(self) -> Mapping[str, Collection[Said]]:
-        return said_at(known for known in self._memory.devices.values() if not known.is_of_this_boot)
+        return _said_at(known for known in self._memory.devices.values() if not known.is_of_this_boot)
 
     def with_nodes(self, nodes: Nodes) -> Collection[str]:
         """The ports of devices that have one of these nodes. Only asked when two come to be in one socket."""
@@ -160,6 +162,15 @@ class _Ports:
     @cached_property
     def _all(self) -> Collection[str]:
         return self.of_devices.union(self._memory.ties.values())
+
+
+def _said_at(devices: Iterable[Remembered]) -> Mapping[str, Collection[Said]]:
+    """Exact port -> what the units of these devices said there that they are."""
+    found: dict[str, set[Said]] = {}
+    for known in devices:
+        for spot, model in known.device.spots_with_models:
+            found.setdefault(spot.port, set()).add((model, spot.serial))
+    return found
 
 
 class _Numbers:
@@ -230,7 +241,7 @@ def after_allocate(
     """The memory after Allocate gave these ids of a resource at `now`, perhaps as a CDI device."""
     held = give(memory.held, offer, ids, now, by_cdi=cdi_device is not None)
     answered = memory.answered if cdi_device is None else answer(memory.answered, cdi_device, now)
-    devices = given_whole(memory.devices, {offer.ids[id_].id for id_ in ids if id_ in offer.ids})
+    devices = as_given(memory.devices, {offer.ids[id_].id for id_ in ids if id_ in offer.ids})
     return replace(memory, devices=devices, held=held, answered=answered)
 
 

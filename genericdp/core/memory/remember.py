@@ -30,6 +30,7 @@ from genericdp.core.memory.answered import (
     with_led,
     with_links,
 )
+from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import learn
 from genericdp.core.memory.memory import TWO_AFTER_S, Memory
 from genericdp.core.memory.remembered import Remembered, with_lost
@@ -43,7 +44,6 @@ from genericdp.core.memory.room import (
     ties_worth_keeping,
     twins_worth_keeping,
 )
-from genericdp.core.memory.waiting.new_parts import with_not_given
 from genericdp.core.memory.waiting.other_ids import ids_that_wait, with_waiting
 from genericdp.core.memory.waiting.unread import Unread
 from genericdp.core.memory.withdrawn import Shares, next_dropping, withdraw

@@ -14,7 +14,7 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
@@ -23,11 +23,18 @@ from genericdp.core.buses.port import is_hub
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device, Offer
-from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_number, model_of
+from genericdp.core.inventory.place import (
+    USB_NODE,
+    Spot,
+    is_of_node,
+    is_of_number,
+    may_be_model,
+    model_of,
+)
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
-from genericdp.core.usb_port import Said, UsbPort
+from genericdp.core.usb_port import UsbPort
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +46,7 @@ class Remembered:
     earlier          where its nodes were that it has lost since a pod holds it -> the model of the unit there
     listed           False if the list has no room for it; it is remembered only for its withdrawn ids
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
-    not_given        spots of units of other pods that came to it: it has waited ever since
+    not_given        spots that came to it since a pod got it, and that the pod did not get
     """
 
     resource: str
@@ -79,7 +86,7 @@ class Whereabouts:
         """The devices that have or had this node of the unit (`Device.key_hash`, model) at another port."""
         found = (self._of_units.get((who, spot.within), ()) for who in _who(spot, key_hash))
         for port, other, id_ in chain.from_iterable(found):
-            if port != spot.port and (other == model or not (other and model)):
+            if port != spot.port and may_be_model(model, other):
                 yield id_
 
     @cached_property
@@ -98,15 +105,6 @@ def _who(spot: Spot, key_hash: str) -> Iterator[tuple[str, str]]:
     if not is_of_number(spot):
         told = {"serial": "" if why_filler(spot.serial) else spot.serial, "values": key_hash}
         yield from (each for each in told.items() if each[1])
-
-
-def said_at(devices: Iterable[Remembered]) -> Mapping[str, Collection[Said]]:
-    """Exact port -> what the units of these devices said there that they are."""
-    found: dict[str, set[Said]] = {}
-    for known in devices:
-        for spot, model in known.device.spots_with_models:
-            found.setdefault(spot.port, set()).add((model, spot.serial))
-    return found
 
 
 def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:

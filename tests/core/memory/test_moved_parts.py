@@ -9,11 +9,11 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device, moved_to
 from genericdp.core.inventory.past import NO_TWINS
 from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import Holding, give
 from genericdp.core.memory.memory import TWO_AFTER_S
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved import dump, load
-from genericdp.core.memory.waiting.new_parts import with_not_given
 from tests.scenes.builders import a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
@@ -606,7 +606,7 @@ def test_a_free_unit_does_not_wait_for_its_twin_that_came_to_the_kit_of_a_pod() 
 def test_a_unit_that_an_edit_took_from_a_kit_waits_although_its_twin_is_in_the_kit_now(
     serial: str, how: str
 ) -> None:
-    """A twin, or a unit with the same meaningless serial number, is no unit that has moved."""
+    """The unit in the kit is its twin or has the same meaningless serial number. It has not moved there."""
     before, after = (
         rule("kit", 'group_by = "all"', match=f'{{ SUBSYSTEM = "tty", usb = {{ port = "{port}" }} }}')
         + rule("u")

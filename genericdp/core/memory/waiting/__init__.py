@@ -2,8 +2,6 @@
 
 Reading order:
 
-    led         whether a link that a pod may have got led to a unit
-    new_parts   what has come to a device that a pod holds, and was not given to it
     other_ids   ids of what a pod holds under another one, because the rules were edited
     unread      devices whose serial number could not be read, so that they may be a pod's
 

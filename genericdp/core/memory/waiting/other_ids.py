@@ -16,7 +16,7 @@ The rules of this file:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from genericdp.core.inventory.compose import names_of_link
+from genericdp.core.inventory.compose import short_name
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
 from genericdp.core.inventory.past import may_be_twin
@@ -172,19 +172,19 @@ class _Others:
 
     def _is_tied(self, device: Device, spot: Spot) -> bool:
         """Whether the unit at a spot of a device is a twin that has the id, or a link, of its own."""
-        links = (link for link, at in zip(device.links, device.spots, strict=False) if at == spot)
-        return any(name in self._ties for link in links for name in (device.unit, *names_of_link(link)))
+        links = [link for link, at in zip(device.links, device.spots, strict=False) if at == spot]
+        return not self._ties.keys().isdisjoint((device.unit, *links, *map(short_name, links)))
 
     def _is_where_it_was(self, known: Remembered, now: Spot) -> bool:
         """Whether device nodes that a pod got are still there: then what is elsewhere is another unit.
 
         now  where the unit seems to be
         """
-        mine = [*known.device.spots, *known.earlier]
+        mine = known.spots.keys()
         ports = {spot.port for spot in mine if spot[1:3] == now[1:3] and spot.serial}
         unit = (spot for spot in mine if spot.port in ports and spot.serial == now.serial)
         if ports and not any(map(self._renewal.plugged.is_taken, unit)):
-            return False  # what is there now is another one
+            return False  # another unit has taken its place
         ports = {spot.port for spot in mine if not is_of_number(spot)}
         there = self._renewal.nodes.intersection(
             spot._replace(serial="") for spot in (*known.device.also, *known.earlier) if is_of_node(spot)

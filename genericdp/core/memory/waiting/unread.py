@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renewal import Renewal
@@ -62,7 +62,7 @@ class Unread:
                 if (
                     had.id_ != device.id
                     and bool(had.spot.serial) is not bool(spot.serial)
-                    and had.model in ("", model)
+                    and may_be_model(had.model, model)
                     and (is_new or had.spot.within == spot.within)
                     # Its serial number says whose it is.
                     and not (spot.serial and is_held)

@@ -1,11 +1,11 @@
-"""What has come to a device since a pod got it, and was never given to that pod.
+"""Parts that have come to a device since a pod got it, and were not given to that pod.
 
 The rules of this file:
 
-* While a unit that another pod holds is in it, a device has to wait. So its pod did not get that unit.
-* Nor did a pod get a device node whose link its answer did not name. Where the links of an answer are not
-  known, what is there may be the pod's.
-* What was in the device before stays what the pod may have, also at another port of the device.
+* A device waits while it contains a unit that another pod holds. So its own pod did not get that unit.
+* A pod did not get a device node if the answer to it did not name the link. If the links of an answer are not
+  known, the pod may have got any part.
+* A part that was there before counts as given, even after it has moved to another port of the device.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,10 +22,10 @@ def with_not_given(
     held: Held,
     joined: Mapping[str, Sequence[Spot]] | None = None,
 ) -> dict[str, Remembered]:
-    """What is remembered after a step, with what was not given of it to pods: `Remembered.not_given`.
+    """What is remembered after a step, with the parts that were not given: `Remembered.not_given`.
 
     before  what was remembered before the step
-    joined  by the id of a device, where units are in it now that other pods hold; None if it is not known yet
+    joined  id of a device -> where it contains units that other pods hold; None before that is known
     """
     changed: dict[str, Remembered] = {}
     links: Mapping[str, frozenset[str]] | None = None
@@ -41,7 +41,7 @@ def with_not_given(
         new = [(spot, link) for spot, link in now if spot not in had]
         links = _links(held) if new and links is None else links
         own = (links or {}).get(id_, frozenset())
-        # One that has moved within the device has another link, and is what the pod got.
+        # A part that has moved within the device may have another link.
         moved = {spot[1:3] for spot in had.keys() - known.spots.keys()}
         not_given = frozenset(
             spot
@@ -53,7 +53,7 @@ def with_not_given(
     return {**devices, **changed} if changed else devices
 
 
-def given_whole(devices: Mapping[str, Remembered], ids: Iterable[str]) -> Mapping[str, Remembered]:
+def as_given(devices: Mapping[str, Remembered], ids: Iterable[str]) -> Mapping[str, Remembered]:
     """What is remembered after a pod got these devices as they are now."""
     lacked = [id_ for id_ in ids if id_ in devices and devices[id_].not_given]
     whole = {id_: replace(devices[id_], not_given=frozenset()) for id_ in lacked}

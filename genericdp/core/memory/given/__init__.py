@@ -1,0 +1,9 @@
+"""What pods got of a device: which unit a link was given for, and which parts came later.
+
+Reading order:
+
+    links   whether a link was given for a unit, or for another one with its serial number
+    parts   parts that have come to a device since a pod got it, and were not given to it
+
+Does not belong here: which ids pods hold (`held`), and what the CDI devices of answers mean (`answered`).
+"""

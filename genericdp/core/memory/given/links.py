@@ -1,0 +1,58 @@
+"""Whether a link was given for a unit, or for another one with its serial number.
+
+The rules of this file:
+
+* A device chooses its serial number, and its hash in the name of a link is short. So the memory of where the
+  link led decides, not its name.
+* A node keeps the long name of its link while it is remembered, because a pod may have got that name.
+"""
+
+from collections.abc import Mapping
+
+from genericdp.core.inventory.compose import long_name
+from genericdp.core.inventory.past import Ties
+from genericdp.core.inventory.place import Spot, is_of_number, may_be_model
+from genericdp.core.memory.remembered import Remembered
+
+
+class LeadsElsewhere:
+    """`Past.leads_elsewhere`, for these devices and the ties of their links."""
+
+    def __init__(self, devices: Mapping[str, Remembered], ties: Ties) -> None:
+        self._devices, self._ties = devices, ties
+        # Of each device: link -> where it leads, and to which model; None if nowhere.
+        self._links: dict[str, Mapping[str, tuple[Spot, str] | None]] = {}
+
+    def __call__(self, link: str, spot: Spot, model: str) -> bool:
+        id_ = link.partition("@")[0]
+        known = self._devices.get(id_)
+        if known is None:
+            return False
+        links = self._links_of(id_, known)
+        if link not in links:
+            return False
+        if long_name(link, spot) in links:
+            return True
+        now = links[link]
+        led = self._led(link, spot, known) if now is None else [now]
+        return bool(led) and not any(_may_be_at(spot, model, *each) for each in led)
+
+    def _links_of(self, id_: str, known: Remembered) -> Mapping[str, tuple[Spot, str] | None]:
+        if id_ not in self._links:
+            leads = dict(zip(known.device.links, known.device.spots_with_models, strict=False))
+            self._links[id_] = {**dict.fromkeys(known.device.links), **leads}
+        return self._links[id_]
+
+    def _led(self, link: str, spot: Spot, known: Remembered) -> list[tuple[Spot, str]]:
+        """Where a link may have led that leads nowhere now, each with the model."""
+        earlier = [each for each in known.earlier.items() if not is_of_number(each[0])]
+        alike = [each for each in earlier if each[0][1:3] == spot[1:3]]
+        tied = [each for each in alike if each[0].port == self._ties.get(link)]
+        # The unit at the tied port had the link; without a tie, the unit that was lost first. A unit that was
+        # lost later with the same serial number had a long name.
+        return (tied or alike)[:1] or earlier
+
+
+def _may_be_at(spot: Spot, model: str, was: Spot, was_model: str) -> bool:
+    """Whether a unit may be the one that was at another spot. One that changes its mode stays at its port."""
+    return spot.serial == was.serial and (may_be_model(model, was_model) or spot.port == was.port)

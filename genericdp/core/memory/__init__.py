@@ -22,7 +22,8 @@ refuses it, until no pod holds the node.
 A unit on USB that comes back without its serial number, because the kernel could not read it, would have a
 new id. It is not offered while it may be what a pod holds (`waiting.unread`).
 
-What a pod got of a device is told from what has come since (`given`): units join and leave a device of several.
+Units join and leave a device of several units. So what a pod got of it is told from what has come since
+(`given`).
 
 A list has a limit. It never costs an id that a pod may hold: new devices are refused.
 
@@ -35,8 +36,8 @@ only the links tell which device nodes an id meant that edited rules no longer g
 nowhere, so **held links** lead there.
 
 Read in this order: `remembered`, `room`, `held`, `answered`, `absence`, `renewal`, `withdrawn`, `given`,
-`waiting`, `memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text, `fields` what
-each value of it may be.
+`waiting`, `memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text,
+`fields` what each value of it may be.
 
 Does not belong here: what a rule makes of the devices that are present (`genericdp.core.inventory`).
 """

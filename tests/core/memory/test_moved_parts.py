@@ -7,7 +7,7 @@ import pytest
 from genericdp.core.allocate import RefusedError
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device, moved_to
-from genericdp.core.inventory.past import NO_TWINS
+from genericdp.core.inventory.past import NO_TWINS, WHOLE, Twin
 from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import Holding, give
@@ -728,3 +728,19 @@ def test_a_unit_waits_outside_its_group_although_another_model_with_its_serial_n
     node.look(rules, other)
     told = node.look(rules, other, a_unit(2, "1", "A"))
     assert told["u_A"] == f"a pod may still hold it as {held} of example.com/x"
+
+
+def test_a_unit_that_was_there_all_along_is_not_the_one_that_left() -> None:
+    """Of which models they are is not known: the memory is that of an earlier release."""
+    lost, here = Spot("3", "X", "if00"), Spot("2", "X", "if00")
+    kit = Device("kit", spots=(here,))
+    assert moved_to(lost, "", kit, kit, (lost,), twins=NO_TWINS) == lost
+
+
+@pytest.mark.parametrize("within", ["if00", WHOLE])
+def test_a_twin_that_came_is_not_the_unit_that_left_however_the_twins_became_known(within: str) -> None:
+    lost, came = Spot("3", "X", "if00"), Spot("4", "X", "if00")
+    was, now = Device("kit", spots=(Spot("2", "Y", "if00"),)), Device("kit", spots=(came,), models=("a",))
+    twins = frozenset({Twin("serial", "X", "a", within)})
+    assert moved_to(lost, "a", was, now, (), twins=twins) == lost
+    assert moved_to(lost, "a", was, now, (), twins=NO_TWINS) is None

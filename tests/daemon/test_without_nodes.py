@@ -155,7 +155,7 @@ def test_a_twin_is_known_as_a_twin_of_a_unit_without_its_device_node_after_a_min
             clock.advance(TWO_AFTER_S)
             await until_allocatable(kubelet, 1, capacity=2)
             bed.unplug(without_driver(unit))
-            await until(lambda: reason_of(service).endswith("plug this one in at its old port"))
+            await until(lambda: reason_of(service).endswith("plug this one in at its old port (USB port 1)"))
             assert os.readlink(short_dir / "links" / ID) == ID
 
     under_umockdev(main(), TWO_AFTER_S + 30.0)

@@ -17,6 +17,7 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.usb_port import UsbPort
 
 #: How the reason of a device begins of which nothing is plugged in.
 UNPLUGGED = "it is unplugged"
@@ -125,7 +126,11 @@ class Absence:
             return f"{UNPLUGGED}, or it is {self._lacking[device.id]}"
         twins = self._twins.get(device.unit, ()) if device.unit in self._inventory.ties else ()
         twin = next((each.id for each in twins if each.port != device.port), "")
-        return UNPLUGGED + (twin and f"; {twin} has the same identity, {_WHY_PORTS}")
+        if not twin:
+            return UNPLUGGED
+        port = UsbPort.of_exact(device.port)
+        at = "" if port is None else f" (USB port {port.chain})"
+        return f"{UNPLUGGED}; {twin} has the same identity, {_WHY_PORTS}{at}"
 
     @cached_property
     def _twins(self) -> Mapping[str, Sequence[Device]]:

@@ -20,7 +20,7 @@ from itertools import filterfalse, islice
 
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, moved_to
-from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of, spot_of_node
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory import remembered
 from genericdp.core.memory.held import HELD, Held
@@ -207,12 +207,10 @@ class Renewal:
         if (device.spots, device.also) == (known.device.spots, known.device.also):
             return known.earlier
         here = {*device.spots}
-        numbers = [
-            spot_of(node.number)
-            for spot, node in zip(known.device.spots, known.device.nodes, strict=False)
-            if node.is_bare and spot not in here
-        ]
-        numbers += (spot for spot in known.earlier if is_of_number(spot) and not is_of_node(spot))
+        # The path of a bare node that the device has lost says less than the number, which any path may have.
+        has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
+        may_have = (*(known.device.also if has_lost else ()), *known.earlier)
+        numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
         numbers += self._still_plugged((*known.device.also, *known.earlier))
         kept: dict[Spot, str] = {}
         for spot, model in known.spots.items():

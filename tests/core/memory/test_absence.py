@@ -104,7 +104,7 @@ def test_a_unit_that_was_seen_at_two_ports_is_told_by_its_id_at_the_other_port()
 
     reason = (
         f"it is unplugged; {other} has the same identity, but there were two such units: plug this one in at "
-        "its old port"
+        "its old port (USB port 1)"
     )
     assert told == {held: reason, other: "Healthy"}
     assert node.look(rule()) == dict.fromkeys((held, other), "it is unplugged")

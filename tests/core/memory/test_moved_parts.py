@@ -676,6 +676,18 @@ def test_a_kit_by_cdi_has_all_of_its_units_once_no_other_pod_holds_one_of_them()
     assert after == {"kit": replace(known, not_given=frozenset())}
 
 
+def test_a_twin_that_comes_to_the_kit_of_a_pod_beside_its_twin_was_not_given_to_that_pod() -> None:
+    own, came = Spot("2", "A5", "if00"), Spot("3", "A5", "if00")
+    before = Device("kit", links=("kit@if00@a",), spots=(own,))
+    now = Device("kit", links=("kit@if00@a", "kit@if00@b"), spots=(own, came))
+    was, known = (Remembered("example.com/kit", device) for device in (before, now))
+    held = {"kit": Holding("example.com/kit", "kit", shared=False, links=("kit@if00@a",))}
+    assert with_not_given({"kit": known}, {"kit": was}, held)["kit"].not_given == {came}
+    # One that only changes its port is the pod's.
+    moved = replace(known, device=replace(now, links=("kit@if00@b",), spots=(came,)))
+    assert with_not_given({"kit": moved}, {"kit": was}, held) == {"kit": moved}
+
+
 def test_a_free_unit_that_was_in_a_kit_stays_free_although_a_unit_of_the_pod_moves_in_the_kit() -> None:
     ports = '{ SUBSYSTEM = "tty", usb = { port = ["2", "3", "4"] } }'
     rules, node = rule("kit", 'group_by = "all"', match=ports) + rule("u"), Node()

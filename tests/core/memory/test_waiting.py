@@ -724,3 +724,25 @@ def test_a_part_of_a_bundle_that_a_pod_has_waits_in_another_resource() -> None:
             "beta_beta0": "a pod may still hold it as bundle of example.com/bundle",
         }
     assert node.look(rules, stays, renamed, answer=node.nobody_holds_anything())["beta_beta0"] == "Healthy"
+
+
+@pytest.mark.parametrize("back", ["/dev/acme0", "/dev/acme9"])
+@pytest.mark.parametrize("restarts", ["", "same boot", "another boot"])
+def test_a_bare_node_that_a_bundle_lost_while_all_of_it_was_away_waits_in_another_resource(
+    restarts: str, back: str
+) -> None:
+    node = Node()
+    before = rule("bundle", 'group_by = "all"', match='{ DEVNAME = "/dev/acme*" }')
+    after = rule("bundle", 'group_by = "all"', match='{ DEVNAME = "/dev/acme1" }')
+    after += rule("acme", match='{ DEVNAME = "/dev/acme[09]" }')
+    node.look(before, a_bare_node("/dev/acme0", "c 195:0"))
+    node.allocate("bundle")
+    node.look(before)
+    if restarts:
+        node.memory = load(dump(node.memory, "same boot"), restarts)
+    other = a_bare_node("/dev/acme1", "c 195:1")
+    node.look(before, other)
+    for number, why in (("0", "a pod may still hold it as bundle of example.com/bundle"), ("7", "Healthy")):
+        told = node.look(after, other, a_bare_node(back, f"c 195:{number}"))
+        assert told.pop("bundle") == "Healthy"
+        assert [*told.values()] == [why]

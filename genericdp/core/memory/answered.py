@@ -254,7 +254,8 @@ def _hidden(known: Remembered) -> Iterator[Spot]:
     device = known.device
     # Without its spots, `also` is where a device of this id may be. Where links led is certain.
     is_certain = bool(device.spots or not known.earlier)
-    mine = (*device.spots, *device.also) if known.absent_since is not None and is_certain else ()
+    own = (*(spot for spot in device.spots if spot not in known.not_given), *known.also)
+    mine = own if known.absent_since is not None and is_certain else ()
     # The link that led there is of no use here.
     return (spot._replace(serial="") if is_of_node(spot) else spot for spot in (*mine, *known.earlier))
 

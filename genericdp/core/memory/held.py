@@ -128,6 +128,22 @@ def unknown(
     )
 
 
+def with_lost(
+    devices: Mapping[str, Remembered], unknown: Mapping[str, Remembered], offers: Mapping[str, Offer]
+) -> Mapping[str, Remembered]:
+    """What is remembered, and of what is not, the links and the device nodes that it has no longer.
+
+    It may be there without a part, or may have been a lone device node when its pod got it.
+    """
+    lost = {
+        id_: known
+        for id_, known in unknown.items()
+        for offered in (offers[known.resource].called(id_) if known.resource in offers else None,)
+        if known.earlier or (offered is not None and not {*known.device.links} <= {*offered.links})
+    }
+    return {**devices, **lost} if lost else devices
+
+
 def new_ids(
     held: Held, answer: Answer, resources: Collection[str], devices: Mapping[str, Remembered]
 ) -> frozenset[str]:

@@ -31,9 +31,9 @@ from genericdp.core.memory.answered import (
     with_links,
 )
 from genericdp.core.memory.given.parts import with_not_given
-from genericdp.core.memory.held import learn
+from genericdp.core.memory.held import learn, with_lost
 from genericdp.core.memory.memory import TWO_AFTER_S, Memory
-from genericdp.core.memory.remembered import Remembered, with_lost
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
 from genericdp.core.memory.room import (

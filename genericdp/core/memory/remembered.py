@@ -22,7 +22,7 @@ from itertools import chain, product
 from genericdp.core.buses.port import is_hub
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import (
     USB_NODE,
     Spot,
@@ -65,6 +65,22 @@ class Remembered:
             return spots
         return {spot: model for spot, model in spots.items() if spot not in self.not_given}
 
+    @property
+    def led(self) -> Mapping[str, Spot]:
+        """Where each link led of the nodes that a pod may have."""
+        led = zip(self.device.links, self.device.spots, strict=False)
+        return {link: spot for link, spot in led if spot not in self.not_given}
+
+    @property
+    def also(self) -> Sequence[Spot]:
+        """Where those nodes may be found as well, see `Device`."""
+        if not self.not_given:
+            return self.device.also
+        led = zip(self.device.links, self.device.spots, strict=False)
+        links = {link for link, spot in led if spot in self.not_given}
+        ports = {spot.port for spot in self.device.also if spot.serial in links}
+        return [spot for spot in self.device.also if spot.port not in ports]
+
 
 class Whereabouts:
     """The spots of remembered devices, each with the devices that are or were there."""
@@ -73,7 +89,7 @@ class Whereabouts:
         self._devices = devices
         self._at: dict[Spot, list[tuple[Spot, str]]] = {}
         for id_, known in devices.items():
-            for spot in (*known.spots, *known.device.also):
+            for spot in (*known.spots, *known.also):
                 self._at.setdefault(spot.of_all, []).append((spot, id_))
 
     def at(self, spot: Spot) -> Iterator[str]:
@@ -119,22 +135,6 @@ def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple
 def is_unknown(device: Device) -> bool:
     """Whether nothing is known of a device but the id."""
     return not (device.unit or device.port or device.spots)
-
-
-def with_lost(
-    devices: Mapping[str, Remembered], unknown: Mapping[str, Remembered], offers: Mapping[str, Offer]
-) -> Mapping[str, Remembered]:
-    """What is remembered, and of what is not, the links and the device nodes that it has no longer.
-
-    It may be there without a part, or may have been a lone device node when its pod got it.
-    """
-    lost = {
-        id_: known
-        for id_, known in unknown.items()
-        for offered in (offers[known.resource].called(id_) if known.resource in offers else None,)
-        if known.earlier or (offered is not None and not {*known.device.links} <= {*offered.links})
-    }
-    return {**devices, **lost} if lost else devices
 
 
 def why_another(resource: str, id_: str, holder: str) -> str:

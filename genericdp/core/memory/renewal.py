@@ -116,7 +116,7 @@ class Renewal:
             return True
         if known and (self._leads_elsewhere(known, device) or device.is_another_model_than(known.device)):
             return True
-        if known is None or not (led := dict(zip(known.device.links, known.device.spots, strict=False))):
+        if known is None or not (led := known.led):
             return False
         leads = dict(zip(device.links, device.spots, strict=False))
         both = led.keys() & leads.keys()
@@ -209,9 +209,9 @@ class Renewal:
         here = {*device.spots}
         # The path of a bare node that the device has lost says less than the number, which any path may have.
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
-        may_have = (*(known.device.also if has_lost else ()), *known.earlier)
+        may_have = (*(known.also if has_lost else ()), *known.earlier)
         numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
-        numbers += self._still_plugged((*known.device.also, *known.earlier))
+        numbers += self._still_plugged((*known.also, *known.earlier))
         kept: dict[Spot, str] = {}
         for spot, model in known.spots.items():
             now = None if is_of_number(spot) or spot in here else self._now_at(spot, model, device, known)

@@ -688,6 +688,38 @@ def test_a_twin_that_comes_to_the_kit_of_a_pod_beside_its_twin_was_not_given_to_
     assert with_not_given({"kit": moved}, {"kit": was}, held) == {"kit": moved}
 
 
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("grouping", ['"all"', '"ID_VENDOR_ID"'])
+def test_a_free_unit_that_came_to_the_kit_of_a_pod_is_free_once_an_edit_takes_it_out(
+    grouping: str, *, restarts: bool
+) -> None:
+    """The unit of the pod gets the kit back as well, wherever it was at that time."""
+    keys = f"group_by = {grouping}"
+    before = rule("kit", keys, match=PORTS_2_AND_3) + rule("u")
+    after = rule("kit", keys, match='{ SUBSYSTEM = "tty", usb = { port = "2" } }') + rule("u")
+    own, free = a_unit(0, "2", "K1"), a_unit(1, "3", "B2")
+    for is_away in (False, True):
+        node = Node()
+        (held,) = node.look(before, own)
+        node.allocate(held)
+        links = node.links()
+        node.look(before, own, free)
+        if is_away:
+            node.look(before, free)
+            if restarts:
+                node.memory = load(dump(node.memory))
+            assert node.look(after, free)["u_B2"] == "Healthy"
+        elif restarts:
+            node.memory = load(dump(node.memory))
+        for _ in range(2):
+            assert node.look(after, own, free) == {held: "Healthy", "u_B2": "Healthy"}
+            assert links.items() <= node.links().items()
+            assert {leads for link, leads in node.links().items() if link not in links} == {
+                None,
+                "/dev/ttyUSB1",
+            }
+
+
 def test_a_free_unit_that_was_in_a_kit_stays_free_although_a_unit_of_the_pod_moves_in_the_kit() -> None:
     ports = '{ SUBSYSTEM = "tty", usb = { port = ["2", "3", "4"] } }'
     rules, node = rule("kit", 'group_by = "all"', match=ports) + rule("u"), Node()

@@ -2,12 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from genericdp.core.inventory.place import is_of_node
 from genericdp.core.memory import saved
 from tests.scenes.edits import Node, rule
 from tests.scenes.storage import a_volume
 
-RULE = rule("x", "allow_dangerous = true", match='{ SUBSYSTEM = "block" }')
+BLOCK, A_OR_B = 'SUBSYSTEM = "block"', '"ATTR{dm/name}" = ["a", "b"]'
+RULE = rule("x", "allow_dangerous = true", match=f"{{ {BLOCK} }}")
 ALL = RULE + 'group_by = "all"\n'
 
 
@@ -56,3 +59,23 @@ def test_a_part_that_is_made_again_takes_its_link() -> None:
     assert node.look(ALL, a_volume(0, name="c"), a_volume(1, name="b"), again)[id_] != "Healthy"
     assert node.look(ALL, a_volume(1, name="b"), again)[id_] == "Healthy"
     assert {*node.inventory.links().values()} == {"/dev/dm-1", "/dev/dm-2", None}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_renamed_part_that_an_edit_takes_waits_for_the_pod_that_got_it_under_the_old_name(
+    *, restarts: bool
+) -> None:
+    """No link that the pod got leads there now."""
+    node = Node()
+    edited = rule("x", 'allow_dangerous = true\ngroup_by = "all"', match=f"{{ {BLOCK}, {A_OR_B} }}")
+    edited += rule("y", "allow_dangerous = true", match=f"{{ {BLOCK} }}")
+    (id_,) = node.look(ALL, a_volume(0, name="a"), a_volume(1, name="b"))
+    node.allocate(id_)
+    parts = a_volume(0, name="c"), a_volume(1, name="b")
+    node.look(ALL, *parts)
+    if restarts:
+        node.memory = saved.load(saved.dump(node.memory, "a boot"), "a boot")
+    for _ in range(2):
+        told = node.look(edited, *parts)
+        assert told.pop(id_) == "Healthy"
+        assert [*told.values()] == [f"a pod may still hold it as {id_} of example.com/x"]

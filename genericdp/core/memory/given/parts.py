@@ -5,13 +5,15 @@ The rules of this file:
 * A device waits while it contains a unit that another pod holds. So its own pod did not get that unit.
 * A pod did not get a device node if the answer to it did not name the link. If the links of an answer are not
   known, the pod may have got any part.
-* A part that was there before counts as given, even after it has moved to another port of the device.
+* A part that was there before counts as given, even after it has moved to another port of the device or has
+  another name.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.place import Spot, is_of_node
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 
@@ -43,6 +45,7 @@ def with_not_given(
         own = (links or {}).get(id_, frozenset())
         # A part that has moved within the device may have another link.
         moved = {spot[1:3] for spot in had.keys() - known.spots.keys()}
+        own = own and own | _links_to((*was.also, *was.earlier), known.device)
         not_given = frozenset(
             spot
             for spot, link in new
@@ -58,6 +61,12 @@ def as_given(devices: Mapping[str, Remembered], ids: Iterable[str]) -> Mapping[s
     lacked = [id_ for id_ in ids if id_ in devices and devices[id_].not_given]
     whole = {id_: replace(devices[id_], not_given=frozenset()) for id_ in lacked}
     return {**devices, **whole} if whole else devices
+
+
+def _links_to(nodes: Iterable[Spot], device: Device) -> frozenset[str]:
+    """The links of a device that lead to one of these device nodes, as long as no boot has been since."""
+    had = {spot.port for spot in nodes if is_of_node(spot)}
+    return frozenset(spot.serial for spot in device.also if is_of_node(spot) and spot.port in had)
 
 
 def _links(held: Held) -> Mapping[str, frozenset[str]]:

@@ -187,7 +187,7 @@ class _Others:
             return False  # another unit has taken its place
         ports = {spot.port for spot in mine if not is_of_number(spot)}
         there = self._renewal.nodes.intersection(
-            spot._replace(serial="") for spot in (*known.device.also, *known.earlier) if is_of_node(spot)
+            spot._replace(serial="") for spot in (*known.also, *known.earlier) if is_of_node(spot)
         )
         is_unread = any(map(self._renewal.plugged.is_unread, mine))
         return len(there) >= (1 if len(ports) == 1 else len(mine)) and not is_unread

@@ -52,9 +52,7 @@ class Composer:
 
     def compose(self, group: Group, identity: Identity, id_: str, unit: str, links: Sequence[str]) -> Device:
         """The device of a group. Raises MissingPropertyError when a template cannot be expanded."""
-        places = list(zip(group.members, links, strict=True))
-        if len(places) > 1:
-            places.sort(key=lambda place: place[0].claim.table)
+        places = sorted(zip(group.members, links, strict=True), key=lambda place: place[0].claim.table)
         nodes = tuple(self.node(member, link) for member, link in places)
         reason = _why_unhealthy(self._resource, [member for member, _ in places])
         about = places[0][0].device if group.subject is None else group.subject[0]
@@ -67,7 +65,7 @@ class Composer:
             numa=_numa_node(member.device for member, _ in places),
             unit=unit,
             basis=identity.basis,
-            key_hash=_key_hash(identity),
+            key_hash=_key_hash(identity, group.members),
             port=identity.port.exact,
             hub=identity.port.hub,
             usb=_bus_and_device(member.place.usb for member, _ in places),
@@ -225,9 +223,11 @@ def _tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> 
     return ties
 
 
-def _key_hash(identity: Identity) -> str:
-    """What the same values of the same properties have in common in every resource, see `Device.key_hash`."""
-    return hash_of(identity.basis, identity.key) if names_of(identity.basis) else ""
+def _key_hash(identity: Identity, members: Sequence[Member]) -> str:
+    """What the ids of the same unit have in common in every resource, see `Device.key_hash`."""
+    is_of_parent = identity.basis == "serial" and any(each.place.serial != identity.key for each in members)
+    tells = names_of(identity.basis) or (is_of_parent and not identity.is_filler)
+    return hash_of(identity.basis, identity.key) if tells else ""
 
 
 def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:

@@ -66,7 +66,8 @@ class Device:
     numa       its NUMA node, None when it or another device of the resource has none
     unit       the plain id of the physical unit: what twins have in common; "" if nobody can tell which
     basis      what the id is made of, see `Identity`; "" in the memory of an earlier release
-    key_hash   a hash of the values of the properties that the id stands for; "" if it stands for none
+    key_hash   a hash of the values of the properties that the id stands for, or of the serial number that
+               only a parent of its nodes has; "" if it stands for neither
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
     usb        (bus, device) numbers of its USB devices, for KubeVirt and for a reset

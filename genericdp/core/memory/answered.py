@@ -27,6 +27,7 @@ from genericdp.core.inventory.place import (
     Spot,
     is_of_node,
     is_of_number,
+    model_of,
     spot_of,
     spot_of_node,
     spot_under_link,
@@ -194,13 +195,15 @@ def with_led(
         for spot, group in plugged.groups.items()
         for node in group
     }
-    led: dict[str, dict[Spot, None]] = {}
+    led: dict[str, dict[Spot, str]] = {}
     for link, path in answer.led.items():
         if path in at:
             spot, node = at[path]
-            led.setdefault(device_of(link), {}).update(dict.fromkeys((spot, spot_under_link(node, link))))
+            usb = node.usb_device
+            spots = {spot: "" if usb is None else model_of(usb), spot_under_link(node, link): ""}
+            led.setdefault(device_of(link), {}).update(spots)
     both = led.keys() & unknown.keys()
-    more = {id_: replace(unknown[id_], earlier=dict.fromkeys(led[id_], "")) for id_ in both}
+    more = {id_: replace(unknown[id_], earlier=led[id_]) for id_ in both}
     return {**unknown, **more} if more else unknown
 
 
@@ -233,7 +236,7 @@ def held_links(
         by_number = {spot: node for node in nodes for spot in (spot_of(node.number), spot_of_node(node))}
     found: dict[str, str] = {}
     for id_, spots in hidden.items():
-        still = [spot for spot in spots if is_of_node(spot) and spot in by_number]
+        still = [spot for spot in dict.fromkeys(spots) if is_of_node(spot) and spot in by_number]
         # If all of its nodes are there, what is where they were may be another unit.
         are_all = still and len(still) >= len(mine[id_].device.spots)
         several = (

@@ -98,29 +98,34 @@ class Whereabouts:
             if spot.may_be(other):
                 yield id_
 
-    def at_other_ports(self, spot: Spot, model: str, key_hash: str) -> Iterator[str]:
-        """The devices that have or had this node of the unit (`Device.key_hash`, model) at another port."""
-        found = (self._of_units.get((who, spot.within), ()) for who in _who(spot, key_hash))
+    def at_other_ports(self, spot: Spot, model: str, device: Device) -> Iterator[str]:
+        """The devices that have or had this node of the unit (device, model) at another port."""
+        found = (self._of_units.get(who, ()) for who in _who(spot, device))
         for port, other, id_ in chain.from_iterable(found):
             if port != spot.port and may_be_model(model, other):
                 yield id_
 
     @cached_property
-    def _of_units(self) -> Mapping[tuple[tuple[str, str], str], Sequence[tuple[str, str, str]]]:
+    def _of_units(self) -> Mapping[tuple[str, ...], Sequence[tuple[str, str, str]]]:
         """What tells the unit, and the place within it -> its port, its model, and the device."""
-        found: dict[tuple[tuple[str, str], str], list[tuple[str, str, str]]] = {}
+        found: dict[tuple[str, ...], list[tuple[str, str, str]]] = {}
         for id_, known in self._devices.items():
             for spot, model in known.spots.items():
-                for who in _who(spot, known.device.key_hash):
-                    found.setdefault((who, spot.within), []).append((spot.port, model, id_))
+                for who in _who(spot, known.device):
+                    found.setdefault(who, []).append((spot.port, model, id_))
         return found
 
 
-def _who(spot: Spot, key_hash: str) -> Iterator[tuple[str, str]]:
-    """What tells a unit at any port: its serial number, and the values that an id stands for."""
-    if not is_of_number(spot):
-        told = {"serial": "" if why_filler(spot.serial) else spot.serial, "values": key_hash}
-        yield from (each for each in told.items() if each[1])
+def _who(spot: Spot, device: Device) -> Iterator[tuple[str, ...]]:
+    """What tells a node at any port: the serial number of its unit, what the id of the device stands for."""
+    if is_of_number(spot):
+        return
+    if spot.serial and not why_filler(spot.serial):
+        yield "serial", spot.serial, spot.within
+    if device.key_hash:
+        # A parent with a serial number takes its nodes along.
+        at = spot.port.removeprefix(device.port) if device.basis == "serial" else ""
+        yield "device", device.key_hash, spot.within, at
 
 
 def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:

@@ -42,7 +42,7 @@ class Renewal:
         self, devices: Mapping[str, Remembered], held: Held, plugged: Plugged, inventory: Inventory
     ) -> None:
         """`devices` are all that are remembered, `inventory` what the rules make of what is plugged in."""
-        self._devices = devices
+        self.devices = devices
         self._offers, self._twins = inventory.offers, inventory.twins
         self._is_shared: dict[str, bool] = {}
         self._resources: dict[str, str] = {}
@@ -60,7 +60,7 @@ class Renewal:
             return _WHY_IN_DOUBT
         if self._is_another(resource, device):
             return remembered.why_another(resource, device.id, self._resources[device.id])
-        if device.across and (why := remembered.why_beside(device, self._devices.get(device.id), self._held)):
+        if device.across and (why := remembered.why_beside(device, self.devices.get(device.id), self._held)):
             return why
         known = self._held.get(device.id)
         is_held, rule = device.id in self._is_shared, self._offers[resource].resource
@@ -166,7 +166,7 @@ class Renewal:
 
     def renewed(self, resource: str, device: Device) -> Remembered:
         """What is remembered of a device, with every link that it ever had: a node may be missing now."""
-        known = self._devices.get(device.id)
+        known = self.devices.get(device.id)
         if known is None:
             return Remembered(resource, device)
         is_listed = known.resource == resource and known.absent_since is None and known.listed
@@ -239,7 +239,7 @@ class Renewal:
 
     def _has_left(self, id_: str, spot: Spot, *, is_part: bool = False) -> bool:
         """Whether the held device, or a part that an edit took from it, has left a spot for another one."""
-        known, now = self._devices[id_], self._by_properties.get(id_)
+        known, now = self.devices[id_], self._by_properties.get(id_)
         return (
             now is not None
             and (is_part or (spot in known.device.spots and spot not in known.earlier))
@@ -259,7 +259,7 @@ class Renewal:
 
     @cached_property
     def _held(self) -> Mapping[str, Remembered]:
-        return {id_: self._devices[id_] for id_ in self._is_shared if id_ in self._devices}
+        return {id_: self.devices[id_] for id_ in self._is_shared if id_ in self.devices}
 
     @cached_property
     def _holders(self) -> Whereabouts:
@@ -287,7 +287,7 @@ class Renewal:
     def _absent(self) -> Mapping[tuple[str, Spot], set[str]]:
         """(unit, spot) -> the absent devices that were there."""
         present = {device.id for device in self._offered if not self._is_in_doubt(device)}
-        gone = (known.device for id_, known in self._devices.items() if id_ not in present)
+        gone = (known.device for id_, known in self.devices.items() if id_ not in present)
         return ids_by_spot((device, device.spots) for device in gone)
 
     @cached_property

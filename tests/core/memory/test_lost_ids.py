@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
 from genericdp.core.memory.answer import Answer, Named, joined
 from genericdp.core.memory.memory import Memory, resumed
@@ -201,3 +202,44 @@ def test_a_twin_does_not_get_the_id_while_the_unit_of_a_pod_may_lack_its_node(ru
 def test_where_links_led_is_not_forgotten_with_a_step_that_failed() -> None:
     first = Answer(frozenset(), 0.0, complete=False, led={"a": "/dev/ttyUSB0"}, ours=frozenset({X}))
     assert joined(first, replace(first, led={}, ours=frozenset())) == first
+
+
+def a_stick(number: int, port: str, serial: str, product: str = "6001") -> UdevDevice:
+    stick = a_usb_serial(number, port=port, serial=serial, product=product, devnum=9 + number)
+    return replace(stick, incarnation=10 + number)
+
+
+def test_a_unit_that_was_plugged_in_again_waits_after_a_loss_beside_one_that_stayed() -> None:
+    """Held links lead to both parts of what was a kit."""
+    kit, apart, node = rule("kit", 'group_by = "all"'), rule("u"), Node()
+    stays = a_stick(0, "1", "A")
+    node.look(kit, stays, a_stick(1, "2", "B"))
+    node.allocate("kit")
+    node.look(apart, stays)
+    both = stays, a_stick(2, "2", "B")
+    node.look(apart, *both)
+    assert node.inventory.held_links == {"held+kit": "/dev/ttyUSB0", "held+kit@1": "/dev/ttyUSB2"}
+    answer = begun(node, "example.com/kit", "kit", dict(node.inventory.held_links))
+    told = node.look(apart, *both, answer=answer)
+    assert told == dict.fromkeys(("u_A", "u_B"), "a pod may still hold it as kit of example.com/kit")
+
+
+def test_after_a_loss_no_link_leads_to_another_model_with_the_serial_number_of_a_lost_part() -> None:
+    def kit(*ports: str) -> str:
+        match = f'{{ SUBSYSTEM = "tty", usb = {{ port = [{", ".join(map(repr, ports))}] }} }}'
+        return rule("kit", 'group_by = "all"', match=match)
+
+    node = Node()
+    own, rest = a_stick(0, "1", "DOCK"), a_stick(1, "3", "B")
+    node.look(kit("1", "3"), own, rest)
+    node.allocate("kit")
+    links = node.links()
+    (lost,) = (link for link, leads in links.items() if leads == own.device_node)
+    node.look(kit("3", "5"), own, rest)
+    led = {link: path for link, path in {**node.links(), **node.inventory.held_links}.items() if path}
+    assert led != links
+    answer = begun(node, "example.com/kit", "kit", led)
+    named = Named("example.com/kit", frozenset({"kit"}), links=(*links,), cdi=())
+    node.look(kit("3", "5"), own, rest, answer=replace(answer, named=(named,)))
+    node.look(kit("3", "5"), own, rest, a_stick(2, "5", "DOCK", product="6015"))
+    assert node.links()[lost] is None

@@ -570,6 +570,47 @@ def test_a_part_that_leaves_a_kit_takes_no_other_model_from_its_pod() -> None:
     assert node.look(KIT_AND_REST, part, *rest) == {"kit": "Healthy", "u_DOCK": "Healthy"}
 
 
+def test_a_unit_of_a_pod_waits_in_a_kit_beside_another_model_with_its_serial_number() -> None:
+    """The link of that one is tied to its port. That does not make the two twins."""
+    node = Node()
+    part, own = (
+        replace(a_usb_serial(n, port=port, serial="DOCK", product=product), incarnation=10 + n)
+        for n, port, product in ((0, "2", "6015"), (1, "4", "6001"))
+    )
+    node.look(KIT_AND_REST, own)
+    node.allocate("u_DOCK")
+    node.look(KIT_AND_REST, own, part)
+    node.allocate("kit")
+    node.look(KIT_AND_REST, part)
+    moved = replace(a_usb_serial(2, port="3", serial="DOCK", product="6001"), incarnation=12)
+    for _ in range(2):
+        told = node.look(KIT_AND_REST, part, moved)
+        why = "a pod may still hold it as u_DOCK of example.com/u"
+        assert told == {"kit": why, "u_DOCK": "it is unplugged"}
+        node.memory = load(dump(node.memory))
+
+
+def test_a_unit_of_a_pod_waits_at_a_port_that_was_tied_to_another_model_with_its_serial_number() -> None:
+    ports = '{ SUBSYSTEM = "tty", usb = { port = ["1", "2"] } }'
+    rules, node = rule("l", match=ports) + rule("u"), Node()
+    own, tied, third = (
+        replace(a_usb_serial(n, port=port, serial="A", product=product), incarnation=10 + n)
+        for n, port, product in ((0, "4", "6001"), (1, "1", "6015"), (2, "2", "6014"))
+    )
+    node.look(rules, own)
+    node.allocate("u_A")
+    node.look(rules, own, tied)
+    node.look(rules, own, tied, third)
+    node.look(rules, own, tied)
+    node.allocate("l_A")
+    node.look(rules, own)
+    node.look(rules)
+    moved = replace(a_usb_serial(3, port="1", serial="A", product="6001"), incarnation=13)
+    for _ in range(2):
+        assert node.look(rules, moved)["l_A"] == "a pod may still hold it as u_A of example.com/u"
+        node.memory = load(dump(node.memory))
+
+
 @pytest.mark.parametrize("grouping", ['"all"', '"ID_PATH"'])
 def test_a_twin_in_a_kit_of_its_own_stays_there_when_the_other_one_leaves_its_kit(grouping: str) -> None:
     keys = f"group_by = {grouping}"
@@ -718,6 +759,24 @@ def test_a_free_unit_that_came_to_the_kit_of_a_pod_is_free_once_an_edit_takes_it
                 None,
                 "/dev/ttyUSB1",
             }
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_a_unit_that_left_a_kit_is_free_once_the_next_pod_got_the_kit_without_it(replicas: int) -> None:
+    """The kubelet gives an id again only when no container has it. Nobody tells that the pod has gone."""
+    rules, node = KIT_AND_REST.replace('"all"', f'"all"\nreplicas = {replicas}'), Node()
+    rest, moved = a_unit(1, "3", "B"), a_unit(2, "7", "A")
+    first, *others = sorted(node.look(rules, a_unit(0, "2", "A"), rest))
+    node.allocate(first)
+    for other in others:
+        node.allocate(other)
+    for got in (None, first):
+        if got is not None:
+            node.allocate(got)
+        told = node.look(rules, moved, rest)
+        is_free = got is not None and replicas == 1
+        why = f"a pod may still hold it as {first} of example.com/kit"
+        assert told["u_A"] == ("Healthy" if is_free else why)
 
 
 def test_a_free_unit_that_was_in_a_kit_stays_free_although_a_unit_of_the_pod_moves_in_the_kit() -> None:

@@ -243,6 +243,51 @@ def test_a_twin_that_a_pod_has_stays_healthy_when_that_of_another_resource_leave
     assert node.look(rules, twin) == {"a_A5": "it is unplugged", "b_A5": "Healthy"}
 
 
+@pytest.mark.parametrize("restarts", ["", "same boot", "another boot"])
+def test_the_unit_of_a_pod_is_not_another_one_that_left_if_their_ids_say_different_properties(
+    restarts: str,
+) -> None:
+    """Both have one serial number. Units with such ids need no ties."""
+
+    def a_unit(number: int, port: str, colour: str) -> UdevDevice:
+        stick = a_usb_serial(number, serial="A5", port=port, devnum=9 + number)
+        return replace(stick, properties={**stick.properties, "ID_COLOR": colour}, incarnation=10 + number)
+
+    rules = "".join(
+        rule(colour, 'identity = ["ID_COLOR"]', match=f'{{ SUBSYSTEM = "tty", ID_COLOR = "{colour}" }}')
+        for colour in ("blue", "red")
+    )
+    node = Node()
+    here, leaves = a_unit(0, "2", "red"), a_unit(1, "7", "blue")
+    blue, red = sorted(node.look(rules, here, leaves))
+    node.allocate(blue)
+    node.allocate(red)
+    for _ in range(2):
+        assert node.look(rules, here) == {blue: "it is unplugged", red: "Healthy"}
+        assert node.inventory.held_links == {}
+        if restarts:
+            node.memory = load(dump(node.memory, "same boot"), restarts)
+    # But one with the properties of a unit with another serial number may be the one that left.
+    rules = rules.replace("COLOR", "PATH")
+    node = Node()
+    units = [
+        replace(
+            a_usb_serial(n, serial=serial, port=port, devnum=9 + n),
+            properties={"ID_PATH": path},
+            incarnation=10 + n,
+        )
+        for n, (serial, port, path) in enumerate(
+            (("A5", "2", "red"), ("B6", "7", "blue"), ("B6", "2", "red"))
+        )
+    ]
+    for id_ in sorted(node.look(rules, *units[:2])):
+        node.allocate(id_)
+    node.look(rules)
+    for _ in range(2):
+        told = node.look(rules, units[2])
+        assert "a pod may still hold it as blue" in told[next(id_ for id_ in told if id_.startswith("red"))]
+
+
 TWINS = tuple(a_usb_serial(n, serial="A5", port=port, devnum=9 + n) for n, port in enumerate("123"))
 
 

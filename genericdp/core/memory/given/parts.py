@@ -9,7 +9,7 @@ The rules of this file:
   another name.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from genericdp.core.inventory.offer import Device
@@ -56,11 +56,22 @@ def with_not_given(
     return {**devices, **changed} if changed else devices
 
 
-def as_given(devices: Mapping[str, Remembered], ids: Iterable[str]) -> Mapping[str, Remembered]:
-    """What is remembered after a pod got these devices as they are now."""
-    lacked = [id_ for id_ in ids if id_ in devices and devices[id_].not_given]
-    whole = {id_: replace(devices[id_], not_given=frozenset()) for id_ in lacked}
-    return {**devices, **whole} if whole else devices
+def as_given(
+    devices: Mapping[str, Remembered], ids: Iterable[str], others: Container[str]
+) -> Mapping[str, Remembered]:
+    """What is remembered after a pod got these devices as they are now.
+
+    The kubelet gives an id again only when no container has it any more.
+
+    others  devices of which pods hold another id as well: they may have a part that has gone
+    """
+    found = ((id_, devices[id_]) for id_ in ids if id_ in devices)
+    changed = {
+        id_: replace(known, not_given=frozenset(), earlier=known.earlier if id_ in others else {})
+        for id_, known in found
+        if known.not_given or (known.earlier and id_ not in others)
+    }
+    return {**devices, **changed} if changed else devices
 
 
 def _links_to(nodes: Iterable[Spot], device: Device) -> frozenset[str]:

@@ -152,16 +152,17 @@ class _Others:
     def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[tuple[str, Spot]]:
         """The other devices of the same unit that pods got, perhaps at another port, and where it is now."""
         for spot, model in device.spots_with_models:
-            others = dict.fromkeys(self._whereabouts.at_other_ports(spot, model, device.key_hash))
+            others = dict.fromkeys(self._whereabouts.at_other_ports(spot, model, device))
             for id_ in filter(device.id.__ne__, others):
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.
-                is_twin = was.unit in self._ties and may_be_twin(self._twins, spot, model)
-                is_twin = is_twin or (device.id in self.held and self._is_tied(device, spot))
+                is_twin = may_be_twin(self._twins, spot, model) and (
+                    was.unit in self._ties or (device.id in self.held and self._is_tied(device, spot))
+                )
                 # Both have ids of the same properties, whose values differ.
                 by_values = (
-                    known.resource == offer.resource.name
+                    (known.resource == offer.resource.name or self._is_own(device.id, spot))
                     and was.basis == device.basis != "serial"
                     and "" not in (was.key_hash, device.key_hash)
                     and was.key_hash != device.key_hash
@@ -169,6 +170,11 @@ class _Others:
                 if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known, spot)):
                     self.moved.setdefault(id_, []).append(spot)
                     yield id_, spot
+
+    def _is_own(self, id_: str, spot: Spot) -> bool:
+        """Whether a pod got a device for a unit with the serial number of that at a spot."""
+        known = self._renewal.devices.get(id_) if id_ in self.held else None
+        return known is not None and any(each[1:3] == spot[1:3] for each in known.spots)
 
     def _is_tied(self, device: Device, spot: Spot) -> bool:
         """Whether the unit at a spot of a device is a twin that has the id, or a link, of its own."""

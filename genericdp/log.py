@@ -155,10 +155,14 @@ class Repeats(logging.Filter):
 
 
 class Recent(logging.Handler):
-    """The last warnings and errors, each once, the latest last, for the report."""
+    """The last warnings and errors, each once, the latest last, for the report.
 
-    def __init__(self, most: int = 20) -> None:
+    now  a clock that does not jump, in seconds
+    """
+
+    def __init__(self, now: Callable[[], float], most: int = 20) -> None:
         super().__init__(logging.WARNING)
+        self._now = now
         self._most = most
         self._events: dict[_Event, Logged] = {}
 
@@ -171,7 +175,7 @@ class Recent(logging.Handler):
         known = self._events.pop(event, None)
         count = 1 if known is None else known.count + 1
         message, fields = event
-        self._events[event] = Logged(record.created, record.levelname.lower(), message, dict(fields), count)
+        self._events[event] = Logged(self._now(), record.levelname.lower(), message, dict(fields), count)
         if len(self._events) > self._most:
             del self._events[next(iter(self._events))]
 

@@ -1,6 +1,7 @@
 """What the daemon says, byte by byte."""
 
 import io
+import itertools
 import json
 import logging
 import os
@@ -12,6 +13,7 @@ import pytest
 
 from genericdp import log
 from genericdp.core.rules.settings import LogFormat
+from genericdp.core.status.logged import Logged
 from genericdp.log_lines import rfc3339
 
 DATE = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ")
@@ -216,8 +218,9 @@ def test_libraries_that_log_come_along() -> None:
     assert lines_of(stream) == ["warning channel closed"]
 
 
-def test_the_latest_warnings_are_remembered_once_each_with_their_count() -> None:
-    recent = log.Recent(most=2)
+def test_the_latest_warnings_are_remembered_once_each_with_their_count_and_last_time() -> None:
+    times = itertools.count(1.0)
+    recent = log.Recent(lambda: next(times), most=2)
     logger = log.get("genericdp.somewhere")
     with recent.listening():
         logger.info("fine")
@@ -226,9 +229,9 @@ def test_the_latest_warnings_are_remembered_once_each_with_their_count() -> None
         logger.error("worse\x1b", ids=("a", "b"))
         logger.warning("a thing", why="so")
     logger.warning("later")
-    assert [(each.level, each.message, each.fields, each.count) for each in recent.events] == [
-        ("error", r"worse\x1b", {"ids": "a,b"}, 1),
-        ("warning", "a thing", {"why": "so"}, 4),
+    assert [*recent.events] == [
+        Logged(4.0, "error", r"worse\x1b", {"ids": "a,b"}, 1),
+        Logged(5.0, "warning", "a thing", {"why": "so"}, 4),
     ]
     with recent.listening():
         logger.warning("another thing")
@@ -242,7 +245,7 @@ def test_a_moment_is_written_to_the_millisecond() -> None:
 @pytest.mark.parametrize("form", [LogFormat.TEXT, LogFormat.JSON])
 @pytest.mark.parametrize("char", ["x", "\x1b"])
 def test_a_value_without_end_is_cut_in_the_line_and_in_what_is_remembered(form: LogFormat, char: str) -> None:
-    stream, recent = listen(form), log.Recent()
+    stream, recent = listen(form), log.Recent(lambda: 7.0)
     giant = char * 100_000
     with recent.listening():
         LOG.warning("allocation refused", ids=giant, all=[giant, giant], why=ValueError(giant))

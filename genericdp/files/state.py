@@ -140,7 +140,7 @@ class StateFile:
         Returns the path to which another file was moved that was in its place, "" without one.
         """
         data = self._writer.dump(memory)
-        found = self._found()
+        found = identity_at(self.path)
         is_own = found is not None and found == self._file
         if data == self._saved and is_own:
             self._remove_spare()
@@ -155,7 +155,7 @@ class StateFile:
                 f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_without_it(is_kept)}"
             ) from error
         except OSError as error:
-            if (now := self._found()) != found:
+            if (now := identity_at(self.path)) != found:
                 self._file = now  # the new file is there, only not safe from a power cut
             is_kept = self._save_spare(data)
             what_to_do = _MOUNT_AGAIN if _is_removed(os.path.dirname(self.path)) else what_is_short(error)
@@ -175,7 +175,7 @@ class StateFile:
             kept = read_whole(self._spare)[0] if self._spare else b""
             note, _, data = kept.partition(b"\n")
             replaces, was_own = json.loads(note)
-            if replaces == _as_json(self._found()) and saved.boot_of(data) == self._boot:
+            if replaces == _as_json(identity_at(self.path)) and saved.boot_of(data) == self._boot:
                 memory = saved.load(data, self._boot)
                 # The file was only read because it is in the place of the one that this memory was in.
                 self._file = self._file if was_own else None
@@ -187,7 +187,7 @@ class StateFile:
         # Without that directory, no pod has a link there.
         if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
             return False
-        found = self._found()
+        found = identity_at(self.path)
         note = json.dumps([_as_json(found), found is None or found == self._file])
         try:
             write_whole(self._spare, note.encode() + b"\n" + data)
@@ -211,14 +211,15 @@ class StateFile:
 
     def was_replaced(self) -> bool:
         """Whether another file is in the place of the one that was last read or written."""
-        return self._file is not None and self._found() not in (None, self._file)
+        return self._file is not None and identity_at(self.path) not in (None, self._file)
 
-    def _found(self) -> FileIdentity | None:
-        """Which file is in the place of the memory, as far as that can be seen."""
-        try:
-            return _identity(os.stat(self.path))
-        except OSError:
-            return None
+
+def identity_at(path: str) -> FileIdentity | None:
+    """Which file is at a path, as far as that can be seen."""
+    try:
+        return _identity(os.stat(path))
+    except OSError:
+        return None
 
 
 def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644) -> FileIdentity:

@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* It is written when the daemon stops, and some seconds after a device came or went: a flapping device must
-  not wear out a flash memory. After a power cut it may be that old.
+* It is written when the daemon stops, unless it says that already, and some seconds after a device came or
+  went: a flapping device must not wear out a flash memory. After a power cut it may be that old.
 * It belongs to one boot. What an earlier process of the same boot saved is of no interest: only the daemon
   has restarted.
 * Without it, nothing is waited for. So whatever is wrong with the file is logged, and no more.
@@ -15,7 +15,7 @@ import os
 
 from genericdp import log
 from genericdp.errors import GenericdpError
-from genericdp.files.state import read_whole, write_whole
+from genericdp.files.state import FileIdentity, identity_at, read_whole, write_whole
 
 #: How long a change may wait to be saved, in seconds.
 SAVE_WITHIN_S = 10.0
@@ -36,6 +36,7 @@ class Presence:
         self._boot = boot
         self._saved: frozenset[str] | None = None
         self._healthy: frozenset[str] | None = None
+        self._file: FileIdentity | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     def load(self) -> frozenset[str]:
@@ -43,7 +44,8 @@ class Presence:
         if not self._boot:
             return frozenset()
         try:
-            boot, healthy = _parse(read_whole(self.path)[0])
+            data, file = read_whole(self.path)
+            boot, healthy = _parse(data)
         except (FileNotFoundError, NotADirectoryError):
             return frozenset()
         except (OSError, GenericdpError, ValueError, TypeError, KeyError, RecursionError) as error:
@@ -54,7 +56,7 @@ class Presence:
             )
             return frozenset()
         if boot == self._boot:
-            self._saved = self._healthy = healthy
+            self._saved, self._healthy, self._file = healthy, healthy, file
             return frozenset()
         return healthy
 
@@ -69,11 +71,13 @@ class Presence:
     def save(self) -> None:
         """Save now what was seen last, if anything was."""
         self._cancel()
-        if not self._boot or self._healthy is None or self._healthy == self._saved:
+        if not self._boot or self._healthy is None:
+            return
+        if self._healthy == self._saved and identity_at(self.path) == self._file:
             return
         document = {"version": _FORMAT, "boot": self._boot, "healthy": sorted(self._healthy)}
         try:
-            write_whole(self.path, json.dumps(document).encode("ascii"))
+            self._file = write_whole(self.path, json.dumps(document).encode("ascii"))
         except (OSError, GenericdpError) as error:
             _log.warning(
                 "cannot save which devices are there, so the next boot may not wait for them",

@@ -4,10 +4,12 @@ The rules of this file:
 
 * What only an answer needs (`pages`) is loaded for the first one.
 * A crowd of clients costs hardly more than one: what takes a while is made seldom, and once for all of them.
-* A socket that cannot be opened is tried again every few seconds. It never stops the plugin.
+* A socket that cannot be opened is tried again every few seconds, and one that was removed is opened anew. It
+  never stops the plugin.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import cached_property
@@ -24,6 +26,7 @@ from genericdp.retry import Retry
 from genericdp.status.control import Control
 from genericdp.status.lasting import Lasting
 from genericdp.status.subject import Subject
+from genericdp.watch.directory import DirectoryWatch
 
 if TYPE_CHECKING:
     from genericdp.status.exporter import Page
@@ -38,6 +41,8 @@ METRICS_LAST_S = 1.0
 
 #: The longest pause before a socket is tried again, in seconds.
 LISTEN_AGAIN_S = 8.0
+
+_log = log.get(__name__)
 
 
 class Answers:
@@ -56,7 +61,7 @@ class Answers:
     ) -> None:
         self._subject = subject
         self._now = now
-        self._recent = log.Recent()
+        self._recent = log.Recent(now)
         settings, events = subject.settings, subject.recorder.events
         control = Control(
             settings.run_dir,
@@ -85,11 +90,16 @@ class Answers:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Collect warnings and errors, and close every connection at the end."""
+        """Collect warnings and errors, restore removed sockets, and close every connection at the end."""
+        paths = (listener.path for listener in self._listeners.values())
+        directories = sorted({os.path.dirname(path) for path in paths if path})
         with self._recent.listening():
+            watches = [DirectoryWatch(directory, self._hear) for directory in directories]
             try:
                 yield
             finally:
+                for watch in watches:
+                    watch.close()
                 self._retry.succeeded()
                 if self._listening is not None:
                     self._listening.cancel()
@@ -113,6 +123,14 @@ class Answers:
                     failed |= why is not None
                     self._on_tried(what, why)
             self._retry.tried(not failed)
+
+    def _hear(self, names: frozenset[str]) -> None:
+        # Changes by this process arrive here, too.
+        for listener in self._listeners.values():
+            if (not names or os.path.basename(listener.path) in names) and listener.was_removed:
+                if not self._retry.waits:
+                    _log.warning("a socket was removed, listening again", address=listener.address)
+                self._retry.failed()
 
     def _listen_again(self) -> None:
         self._listening = asyncio.get_running_loop().create_task(self.listen())

@@ -81,7 +81,8 @@ class Listener:
         self._asking: dict[asyncio.Task[None], None] = {}
 
     @property
-    def _path(self) -> str:
+    def path(self) -> str:
+        """That of its socket file, "" if it has none."""
         return self.address.removeprefix("unix:") if self.address.startswith("unix:") else ""
 
     @property
@@ -89,7 +90,12 @@ class Listener:
         """Whether clients can connect: it listens, and nobody removed its socket file."""
         if self._server is None:
             return False
-        return not self._path or _identity(self._path) == self._made
+        return not self.path or _identity(self.path) == self._made
+
+    @property
+    def was_removed(self) -> bool:
+        """Whether it listens, but somebody removed its socket file."""
+        return self._server is not None and not self.listens
 
     async def open(self) -> None:
         """Listen. Does nothing if it listens already. Raises GenericdpError."""
@@ -97,13 +103,13 @@ class Listener:
             return
         await self.close()
         try:
-            listening = _unix_socket(self._path) if self._path else _ip_socket(self.address)
+            listening = _unix_socket(self.path) if self.path else _ip_socket(self.address)
         except OSError as error:
             raise GenericdpError(
                 f"cannot listen on '{self.address}': {_words(error)}", hint=self._hint(error)
             ) from error
-        if self._path:
-            self._made = _identity(self._path)
+        if self.path:
+            self._made = _identity(self.path)
             server = await asyncio.start_unix_server(
                 self._serve, sock=listening, limit=LINE_LIMIT, backlog=AT_A_TIME, start_serving=False
             )
@@ -118,9 +124,9 @@ class Listener:
         listening.listen(QUEUE)
 
     def _hint(self, error: OSError) -> str:
-        if error.errno == errno.EADDRINUSE and not self._path:
+        if error.errno == errno.EADDRINUSE and not self.path:
             return "'ss --listening --tcp --processes' shows who listens there"
-        if error.errno == errno.EACCES and self._path:
+        if error.errno == errno.EACCES and self.path:
             return "the directory, or the socket that is there, belongs to another user: choose another path"
         return _HINTS.get(error.errno or 0) or what_is_short(error)
 
@@ -136,9 +142,9 @@ class Listener:
             for _ in range(2):
                 await asyncio.sleep(0)
             server.close()
-            if self._path and _identity(self._path) == self._made:
+            if self.path and _identity(self.path) == self._made:
                 with suppress(OSError):
-                    os.unlink(self._path)
+                    os.unlink(self.path)
         asking = tuple(self._asking)
         for task in asking:
             task.cancel()

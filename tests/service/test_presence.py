@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,19 @@ async def test_an_unknown_boot_saves_and_loads_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
     presence(tmp_path, "one", BOTH).save()
     assert Presence(str(tmp_path), "").load() == frozenset()
+
+
+async def test_a_file_that_is_gone_is_written_again_when_the_daemon_stops(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    one = presence(state, "one", BOTH)
+    one.save()
+    shutil.rmtree(state)
+    one.see(BOTH)
+    one.save()
+    again = presence(state, "one", BOTH)
+    os.unlink(again.path)
+    again.save()
+    assert Presence(str(state), "two").load() == BOTH
 
 
 async def test_a_device_that_comes_and_goes_is_written_seldom_and_not_at_all_if_it_is_back(

@@ -1,6 +1,7 @@
 """When the kubelet is asked who holds devices, for those who ask the daemon."""
 
 import asyncio
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,11 @@ import pytest
 
 from genericdp.core.status.history import Retried
 from genericdp.core.status.holdings import Holdings
+from genericdp.retry import FIRST_S
 from genericdp.status.answers import HOLDINGS_LAST_S, METRICS_LAST_S
 from genericdp.status.protocol import SOCKET, question
 from tests.scenes.asking import answer_to, connected
-from tests.scenes.scene import a_scene
+from tests.scenes.scene import LoopTime, a_scene
 from tests.scenes.service import settings_below
 from tests.scenes.waiting import until
 
@@ -112,3 +114,25 @@ async def test_one_that_stands_by_does_not_ask(
         scene.daemon.standing_by = "process 1 on another"
         assert b'"standing by"' in await answer_to(short_dir / "run" / SOCKET, STATUS)
         assert kubelet.times == 0
+
+
+@pytest.mark.parametrize("what", ["a socket", "the directory"])
+async def test_a_socket_that_is_removed_is_there_again(
+    short_dir: Path, caplog: pytest.LogCaptureFixture, what: str
+) -> None:
+    """By itself: nobody can ask what is the matter."""
+    time, settings = LoopTime(), settings_below(short_dir)
+    metrics, control = Path(settings.run_dir) / "metrics.sock", Path(settings.run_dir) / SOCKET
+    async with a_scene(short_dir, settings=replace(settings, metrics=f"unix:{metrics}"), kubelet_runs=False):
+        for _ in range(2):
+            caplog.clear()
+            if what == "a socket":
+                control.unlink()
+            else:
+                shutil.rmtree(settings.run_dir)
+            await until(lambda: "a socket was removed, listening again" in caplog.messages)
+            time.advance(FIRST_S)
+            await until(control.exists)
+            await until(metrics.exists)
+            assert b'"status"' in await answer_to(control, STATUS)
+            assert b"genericdp_" in await answer_to(metrics, SCRAPE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """Logged `count` times, last at `at` (seconds, Unix time)."""
+    """Logged `count` times, last at `at` (seconds, on the clock of the history)."""
 
     at: float
     level: str

@@ -83,7 +83,7 @@ def report(facts: Facts) -> dict[str, object]:
         ],
         "said": [
             {
-                "time": stamp(each.at),
+                "time": stamp(facts.unix(each.at)),
                 "level": each.level,
                 "message": each.message,
                 "fields": dict(each.fields),

@@ -278,8 +278,9 @@ def test_one_that_stands_by_complains_only_of_what_it_would_do() -> None:
 
 def test_what_was_said_lately_and_what_is_not_offered_are_in_it() -> None:
     rules = f'{RULES}container_path = "/dev/{{ID_NOWHERE}}"\n'
-    logged = Logged(NOON - 60, "warning", "a thing", {"why": "so"}, 3)
-    document: Any = report(facts_of(inventory_of(rules, a_usb_serial(0)), logged=[logged]))
+    facts = facts_of(inventory_of(rules, a_usb_serial(0)))
+    logged = Logged(facts.now - 60, "warning", "a thing", {"why": "so"}, 3)
+    document: Any = report(replace(facts, logged=[logged]))
     assert document["said"] == [
         {
             "time": "2026-11-21T11:59:00Z",

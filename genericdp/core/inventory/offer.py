@@ -6,7 +6,7 @@ The rules of this file:
   answer to the kubelet looks them up.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -115,20 +115,23 @@ class Device:
         """Each spot, with the model of the unit there; "" where that is not known."""
         return zip(self.spots, chain(self.models, repeat("")), strict=False)
 
-    def is_another_model_than(self, was: "Device") -> bool:
-        """Whether a link that a serial number names leads to another model now, at another port.
+    def is_another_model_than(self, was: "Device", has_moved: Callable[[Spot, str], bool]) -> bool:
+        """Whether a link that a serial number names leads to another model now.
 
         Parts of a dock may share a serial number. A unit that changes its mode stays at its port.
+
+        has_moved  whether the unit of a model that was at a spot is at another port now
         """
-        if self.basis != "serial":
+        if self.basis not in ("serial", "all"):
             return False
         led = dict(zip(was.links, was.spots_with_models, strict=False))
         leads = dict(zip(self.links, self.spots_with_models, strict=False))
-        return any(
-            led[link][0].port != spot.port and not may_be_model(led[link][1], model)
+        others = (
+            (*led[link], spot)
             for link, (spot, model) in leads.items()
-            if link in led
+            if link in led and not may_be_model(led[link][1], model)
         )
+        return any(at.port != spot.port or has_moved(at, model) for at, model, spot in others)
 
 
 def moved_to(

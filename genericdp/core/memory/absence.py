@@ -17,6 +17,7 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import UsbPort
 
 #: How the reason of a device begins of which nothing is plugged in.
@@ -255,3 +256,32 @@ class Absence:
                 for node in device.nodes:
                     found.setdefault(node.sys_path, []).append(device.id)
         return found
+
+
+def why_another(resource: str, id_: str, holder: str) -> str:
+    """Why a device of a resource must not be offered: a pod may hold its id for something else.
+
+    holder  the resource of which the pod got the id. The same id in two resources names one unit, or its twin
+    """
+    if holder != resource:
+        return f"a pod may still hold it as {id_} of {holder}"
+    return f"its id, {id_}, belongs to another unit, which a pod may still hold"
+
+
+def why_beside(device: Device, known: Remembered | None, held: Mapping[str, Remembered]) -> str:
+    """Why a new device may be a held one at another speed; "" if it is not new, or beside no such device.
+
+    known  what is remembered under its id; `held` are those that pods hold
+    """
+    if device.id in held or (known is not None and known.absent_since is None):
+        return ""
+    across = {(spot.port, spot.within) for spot in device.across}
+    return next(
+        (
+            f"it is in the same USB socket as {id_}, which a pod may still hold, and may be the same unit at "
+            "another speed; plug both in for a minute, or delete the pod"
+            for id_, each in held.items()
+            if not across.isdisjoint((spot.port, spot.within) for spot in each.device.spots)
+        ),
+        "",
+    )

@@ -236,13 +236,13 @@ def with_beside(memory: Memory, before: Memory, twins: Twins, now: float) -> Mem
 
 
 def after_allocate(
-    memory: Memory, offer: Offer, ids: Collection[str], cdi_device: CdiDevice | None, now: float
+    memory: Memory, offer: Offer, ids: Iterable[str], cdi_device: CdiDevice | None, now: float
 ) -> Memory:
     """The memory after Allocate gave these ids of a resource at `now`, perhaps as a CDI device."""
     held = give(memory.held, offer, ids, now, by_cdi=cdi_device is not None)
     answered = memory.answered if cdi_device is None else answer(memory.answered, cdi_device, now)
-    others = {holding.device for id_, holding in memory.held.items() if id_ not in ids}
-    devices = as_given(memory.devices, {offer.ids[id_].id for id_ in ids if id_ in offer.ids}, others)
+    given = {id_: offer.ids[id_].id for id_ in ids if id_ in offer.ids}
+    devices = as_given(memory.devices, given, memory.held)
     return replace(memory, devices=devices, held=held, answered=answered)
 
 

@@ -23,6 +23,7 @@ from genericdp.core.buses.port import is_hub
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.past import Twins, may_be_twin
 from genericdp.core.inventory.place import (
     USB_NODE,
     Spot,
@@ -117,7 +118,7 @@ class Whereabouts:
 
 
 def _who(spot: Spot, device: Device) -> Iterator[tuple[str, ...]]:
-    """What tells a node at any port: the serial number of its unit, what the id of the device stands for."""
+    """What tells a node at any port: the serial number of its unit, or what the id of its device says."""
     if is_of_number(spot):
         return
     if spot.serial and not why_filler(spot.serial):
@@ -140,35 +141,6 @@ def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple
 def is_unknown(device: Device) -> bool:
     """Whether nothing is known of a device but the id."""
     return not (device.unit or device.port or device.spots)
-
-
-def why_another(resource: str, id_: str, holder: str) -> str:
-    """Why a device of a resource must not be offered: a pod may hold its id for something else.
-
-    holder  the resource of which the pod got the id. The same id in two resources names one unit, or its twin
-    """
-    if holder != resource:
-        return f"a pod may still hold it as {id_} of {holder}"
-    return f"its id, {id_}, belongs to another unit, which a pod may still hold"
-
-
-def why_beside(device: Device, known: Remembered | None, held: Mapping[str, Remembered]) -> str:
-    """Why a new device may be a held one at another speed; "" if it is not new, or beside no such device.
-
-    known  what is remembered under its id; `held` are those that pods hold
-    """
-    if device.id in held or (known is not None and known.absent_since is None):
-        return ""
-    across = {(spot.port, spot.within) for spot in device.across}
-    return next(
-        (
-            f"it is in the same USB socket as {id_}, which a pod may still hold, and may be the same unit at "
-            "another speed; plug both in for a minute, or delete the pod"
-            for id_, each in held.items()
-            if not across.isdisjoint((spot.port, spot.within) for spot in each.device.spots)
-        ),
-        "",
-    )
 
 
 def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
@@ -197,10 +169,15 @@ class Units:
     lacking  the ids that wait for such a unit -> what is the matter with it, and what to do
     """
 
-    def __init__(self, plugged: Plugged) -> None:
+    def __init__(self, plugged: Plugged, twins: Twins) -> None:
         self.lacking: dict[str, str] = {}
-        self._plugged = plugged
+        self._plugged, self._twins = plugged, twins
         self._without: dict[tuple[Spot, str], list[tuple[str, UdevDevice]]] = {}
+
+    def have_moved(self, spot: Spot, model: str) -> bool:
+        """Whether the unit of this model that was at a spot is at another port now; False if it has twins."""
+        ports = (port for port, _ in self._on_usb.get((spot.serial, model), ()))
+        return not may_be_twin(self._twins, spot, model) and any(port != spot.port for port in ports)
 
     def why_open(self, known: Remembered | None, now: Device, resource: Resource) -> str | None:
         """Why a device may be neither where it was nor where something seems to be it; None if it is.

@@ -22,7 +22,7 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, moved_to
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.memory import remembered
+from genericdp.core.memory.absence import why_another, why_beside
 from genericdp.core.memory.held import HELD, Held
 from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
 
@@ -50,7 +50,7 @@ class Renewal:
             self._resources[holding.device] = holding.resource
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
         self.plugged = plugged
-        self.units = Units(plugged)
+        self.units = Units(plugged, inventory.twins)
 
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered under its id; "" if it may."""
@@ -59,8 +59,8 @@ class Renewal:
                 return _WHY_ANONYMOUS
             return _WHY_IN_DOUBT
         if self._is_another(resource, device):
-            return remembered.why_another(resource, device.id, self._resources[device.id])
-        if device.across and (why := remembered.why_beside(device, self.devices.get(device.id), self._held)):
+            return why_another(resource, device.id, self._resources[device.id])
+        if device.across and (why := why_beside(device, self.devices.get(device.id), self._held)):
             return why
         known = self._held.get(device.id)
         is_held, rule = device.id in self._is_shared, self._offers[resource].resource
@@ -114,7 +114,9 @@ class Renewal:
             return False
         if self._resources[device.id] != resource or self._is_held_by_others(device):
             return True
-        if known and (self._leads_elsewhere(known, device) or device.is_another_model_than(known.device)):
+        if known and self._leads_elsewhere(known, device):
+            return True
+        if known and device.is_another_model_than(known.device, self.units.have_moved):
             return True
         if known is None or not (led := known.led):
             return False

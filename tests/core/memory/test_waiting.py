@@ -267,7 +267,13 @@ def test_the_unit_of_a_pod_is_not_another_one_that_left_if_their_ids_say_differe
         assert node.inventory.held_links == {}
         if restarts:
             node.memory = load(dump(node.memory, "same boot"), restarts)
-    # But one with the properties of a unit with another serial number may be the one that left.
+    # But one that had these properties before, or has those of a unit with another serial number, may be it.
+    node = Node()
+    node.look(rules, leaves)
+    node.look(rules, here)
+    node.allocate(red)
+    node.look(rules)
+    assert node.look(rules, leaves)[blue] == f"a pod may still hold it as {red} of example.com/red"
     rules = rules.replace("COLOR", "PATH")
     node = Node()
     units = [

@@ -35,7 +35,7 @@ class LeadsElsewhere:
             return True
         now = links[link]
         led = self._led(link, spot, known) if now is None else [now]
-        return bool(led) and not any(_may_be_at(spot, model, *each) for each in led)
+        return bool(led) and not any(_may_be_at(spot, model, *each, known) for each in led)
 
     def _links_of(self, id_: str, known: Remembered) -> Mapping[str, tuple[Spot, str] | None]:
         if id_ not in self._links:
@@ -46,13 +46,17 @@ class LeadsElsewhere:
     def _led(self, link: str, spot: Spot, known: Remembered) -> list[tuple[Spot, str]]:
         """Where a link may have led that leads nowhere now, each with the model."""
         earlier = [each for each in known.earlier.items() if not is_of_number(each[0])]
-        alike = [each for each in earlier if each[0][1:3] == spot[1:3]]
+        alike = [each for each in known.spots.items() if each[0][1:3] == spot[1:3]]
         tied = [each for each in alike if each[0].port == self._ties.get(link)]
         # The unit at the tied port had the link; without a tie, the unit that was lost first. A unit that was
         # lost later with the same serial number had a long name.
         return (tied or alike)[:1] or earlier
 
 
-def _may_be_at(spot: Spot, model: str, was: Spot, was_model: str) -> bool:
+def _may_be_at(spot: Spot, model: str, was: Spot, was_model: str, known: Remembered) -> bool:
     """Whether a unit may be the one that was at another spot. One that changes its mode stays at its port."""
-    return spot.serial == was.serial and (may_be_model(model, was_model) or spot.port == was.port)
+    if spot.serial != was.serial or may_be_model(model, was_model):
+        return spot.serial == was.serial
+    # That is no change of the mode if it is another unit of the device, which has moved.
+    others = (each for each, other in known.spots.items() if other == model and each.serial == spot.serial)
+    return spot.port == was.port and all(each.port == spot.port for each in others)

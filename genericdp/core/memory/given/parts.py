@@ -9,11 +9,11 @@ The rules of this file:
   another name.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import Spot, is_of_node
+from genericdp.core.inventory.place import Spot, is_of_node, may_be_model
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 
@@ -39,17 +39,16 @@ def with_not_given(
         if known.device is was.device and not known.not_given and id_ not in (joined or ()):
             continue
         had, others = was.spots, known.not_given if joined is None else joined.get(id_, ())
-        now = zip(known.device.spots, known.device.links, strict=False)
-        new = [(spot, link) for spot, link in now if spot not in had]
+        now = zip(known.device.spots_with_models, known.device.links, strict=False)
+        new = [(*at, link) for at, link in now if at[0] not in had]
         links = _links(held) if new and links is None else links
         own = (links or {}).get(id_, frozenset())
-        # A part that has moved within the device may have another link.
-        moved = {spot[1:3] for spot in had.keys() - known.spots.keys()}
         own = own and own | _links_to((*was.also, *was.earlier), known.device)
+        lost = [each for each in had.items() if each[0] not in known.device.spots]
         not_given = frozenset(
             spot
-            for spot, link in new
-            if spot in others or (own and link not in own and spot[1:3] not in moved)
+            for spot, model, link in new
+            if spot in others or (own and link not in own and not _may_be_of(lost, spot, model))
         )
         if not_given != known.not_given:
             changed[id_] = replace(known, not_given=not_given)
@@ -57,21 +56,32 @@ def with_not_given(
 
 
 def as_given(
-    devices: Mapping[str, Remembered], ids: Iterable[str], others: Container[str]
+    devices: Mapping[str, Remembered], given: Mapping[str, str], before: Held
 ) -> Mapping[str, Remembered]:
-    """What is remembered after a pod got these devices as they are now.
+    """What is remembered after a pod got some ids, for these devices as they are now.
 
     The kubelet gives an id again only when no container has it any more.
 
-    others  devices of which pods hold another id as well: they may have a part that has gone
+    given   id -> device
+    before  what pods held before
     """
-    found = ((id_, devices[id_]) for id_ in ids if id_ in devices)
-    changed = {
+    # Usually there are none, and pods may hold thousands of ids.
+    found = {id_: devices[id_] for id_ in given.values() if id_ in devices}
+    found = {id_: known for id_, known in found.items() if known.not_given or known.earlier}
+    if not found:
+        return devices
+    # The pod of another id may have a part that has gone.
+    others = {holding.device for id_, holding in before.items() if id_ not in given}
+    whole = {
         id_: replace(known, not_given=frozenset(), earlier=known.earlier if id_ in others else {})
-        for id_, known in found
-        if known.not_given or (known.earlier and id_ not in others)
+        for id_, known in found.items()
     }
-    return {**devices, **changed} if changed else devices
+    return {**devices, **whole}
+
+
+def _may_be_of(lost: Iterable[tuple[Spot, str]], spot: Spot, model: str) -> bool:
+    """Whether a part may be one that has moved within the device. It may have another link there."""
+    return any(spot[1:3] == was[1:3] and may_be_model(model, was_model) for was, was_model in lost)
 
 
 def _links_to(nodes: Iterable[Spot], device: Device) -> frozenset[str]:

@@ -172,7 +172,7 @@ class _Others:
                     yield id_, spot
 
     def _is_own(self, id_: str, spot: Spot) -> bool:
-        """Whether a pod got a device for a unit with the serial number of that at a spot."""
+        """Whether a pod got an id for a unit with the serial number of the one at a spot."""
         known = self._renewal.devices.get(id_) if id_ in self.held else None
         return known is not None and any(each[1:3] == spot[1:3] for each in known.spots)
 

@@ -7,9 +7,11 @@ The rules of this file:
 
 import re
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from genericdp.core.buses.kernel_name import AUTO_NUMBER, parentless_name, platform_name, stem_of
 from genericdp.core.device import PEER, UdevDevice
+from genericdp.core.fillers import why_filler
 from genericdp.core.usb_port import Socket, UsbPort
 
 #: Devices that a driver makes of a part of another one. Their names are UUIDs, wherever they are made.
@@ -73,6 +75,34 @@ def port_on_a_bus(unit: UdevDevice, at: str = "") -> Port:
     return Port(f"{path.rpartition('/')[0]}/{name}", name, is_turn=True, was=path)
 
 
+def model_of(usb: UdevDevice) -> str:
+    """The vendor and the product number of a USB device, `0403:6001`. It needs no string to say them."""
+    return ":".join(usb.attributes.get(name, "").strip() for name in ("idVendor", "idProduct"))
+
+
+class Dock(NamedTuple):
+    """The nearest hub with a serial number that a USB device is behind.
+
+    model  see `model_of`
+    at     the ports from the hub down to the device, `1.2`: the same at both speeds of USB 3
+    """
+
+    serial: str
+    model: str
+    at: str
+
+
+def dock_of(usb: UdevDevice) -> Dock | None:
+    """The dock of a USB device; None if no hub above it says which one it is."""
+    for hub in usb.ancestors():
+        at = usb.sys_name.removeprefix(f"{hub.sys_name}.")
+        serial = hub.attributes.get("serial", "").strip()
+        # The serial number of a root hub is the address of its controller.
+        if at != usb.sys_name and serial and not why_filler(serial):
+            return Dock(serial, model_of(hub), at)
+    return None
+
+
 def is_usb(device: UdevDevice) -> bool:
     """Whether it is a USB device as a whole."""
     return device.subsystem == "usb" and device.devtype == "usb_device"
@@ -121,8 +151,7 @@ def _socket(port: UsbPort, unit: UdevDevice, peer: str) -> Socket | None:
     hubs = (f"{found['bus']}-{'.'.join(ports[: depth + 1])}" for depth in range(len(ports)))
     beside = "/".join((f"{above[1]}/usb{found['bus']}", *hubs))
     slow, fast = (other, port) if is_fast else (port, other)
-    model = ":".join(unit.attributes.get(name, "").strip() for name in ("idVendor", "idProduct"))
-    said = model, unit.attributes.get("serial", "").strip()
+    said = model_of(unit), unit.attributes.get("serial", "").strip()
     return Socket(slow.exact, fast.exact, port.exact, beside, said)
 
 

@@ -20,7 +20,7 @@ from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of, names_of
 from genericdp.core.inventory.offer import Device, Health, Node
 from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, twin_of, with_wholes
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, docks_of
 from genericdp.core.rules.grouping import NODE
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
@@ -65,13 +65,14 @@ class Composer:
             numa=_numa_node(member.device for member, _ in places),
             unit=unit,
             basis=identity.basis,
-            key_hash=_key_hash(identity, group.members),
+            key_hash=_key_hash(identity),
             port=identity.port.exact,
             hub=identity.port.hub,
             usb=_bus_and_device(member.place.usb for member, _ in places),
             values=self._of_device.values([member.device for member, _ in places], about.sys_name),
             spots=tuple([member.place.spot for member, _ in places]),
             models=tuple([member.place.model for member, _ in places]),
+            docks=docks_of([member.place for member, _ in places]),
             also=tuple([spot for member, link in places for spot in member.also(link)]),
             before=tuple([spot for member, _ in places if (spot := member.place.before) is not None]),
             across=tuple([spot for member, _ in places if (spot := member.place.across) is not None]),
@@ -223,11 +224,9 @@ def _tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> 
     return ties
 
 
-def _key_hash(identity: Identity, members: Sequence[Member]) -> str:
-    """What the ids of the same unit have in common in every resource, see `Device.key_hash`."""
-    is_of_parent = identity.basis == "serial" and any(each.place.serial != identity.key for each in members)
-    tells = names_of(identity.basis) or (is_of_parent and not identity.is_filler)
-    return hash_of(identity.basis, identity.key) if tells else ""
+def _key_hash(identity: Identity) -> str:
+    """What the same values of the same properties have in common in every resource, see `Device.key_hash`."""
+    return hash_of(identity.basis, identity.key) if names_of(identity.basis) else ""
 
 
 def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:

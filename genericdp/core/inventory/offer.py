@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import chain, repeat
 
+from genericdp.core.buses.port import Dock
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.past import Twins, may_be_twin
@@ -66,8 +67,7 @@ class Device:
     numa       its NUMA node, None when it or another device of the resource has none
     unit       the plain id of the physical unit: what twins have in common; "" if nobody can tell which
     basis      what the id is made of, see `Identity`; "" in the memory of an earlier release
-    key_hash   a hash of the values of the properties that the id stands for, or of the serial number that
-               only a parent of its nodes has; "" if it stands for neither
+    key_hash   a hash of the values of the properties that the id stands for; "" if it stands for none
     port       where the unit is connected, exactly
     hub        the hub above the port, for `prefer = "same-hub"`; "" when not USB
     usb        (bus, device) numbers of its USB devices, for KubeVirt and for a reset
@@ -75,6 +75,7 @@ class Device:
     spots      where its nodes sit or sat last, in the same order, to recognize it while it is not offered
     models     the model (`place.model_of`) of the unit at each of these spots, "" for one that is not on USB;
                () in the memory of an earlier release
+    docks      the dock (`port.Dock`) of the unit at each of these spots; () if there is none
     shared     the nodes that go along with every device of the resource: one tuple for all that are present
     also       while it is absent, other spots where it may be: of what was plugged in at its port since
     before     the spots of its nodes in the memory of an earlier release, where those are others
@@ -96,6 +97,7 @@ class Device:
     values: Mapping[str, str] = field(default_factory=dict)
     spots: tuple[Spot, ...] = ()
     models: tuple[str, ...] = ()
+    docks: tuple[Dock | None, ...] = ()
     shared: tuple[Node, ...] = ()
     also: tuple[Spot, ...] = ()
     before: tuple[Spot, ...] = ()
@@ -114,6 +116,10 @@ class Device:
     def spots_with_models(self) -> Iterator[tuple[Spot, str]]:
         """Each spot, with the model of the unit there; "" where that is not known."""
         return zip(self.spots, chain(self.models, repeat("")), strict=False)
+
+    def dock_of(self, spot: Spot) -> Dock | None:
+        """The dock of the unit at one of its spots."""
+        return dict(zip(self.spots, self.docks, strict=False)).get(spot) if self.docks else None
 
     def is_another_model_than(self, was: "Device", has_moved: Callable[[Spot, str], bool]) -> bool:
         """Whether a link that a serial number names leads to another model now.
@@ -156,14 +162,20 @@ def moved_to(
     are_units = was.port and all(_is_in(each, device) for device in (was, now) for each in device.spots)
     if are_units and _is_in(spot, was):
         # It is a part of the unit, or behind the hub that the device is.
-        at = spot._replace(port=now.port + spot.port.removeprefix(was.port))
+        at = spot._replace(port=_base(now) + spot.port.removeprefix(_base(was)))
         return at if at in may_be or at not in now.spots else spot
     return spot
 
 
+def _base(device: Device) -> str:
+    """The port with which those of its parts begin. A hub of USB 3 may be at another one itself."""
+    behind = zip(device.spots, device.docks, strict=False)
+    return next((spot.port.removesuffix(f".{dock.at}") for spot, dock in behind if dock), device.port)
+
+
 def _is_in(spot: Spot, device: Device) -> bool:
     """Whether a spot is in the unit where a device is, or behind the hub that it is."""
-    return f"{spot.port}.".startswith(f"{device.port}.")
+    return f"{spot.port}.".startswith(f"{_base(device)}.")
 
 
 # Without slots, because cached_property keeps the value in the object.

@@ -11,7 +11,7 @@ The rules of this file:
   from another one has no identity.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from genericdp.core.buses.address import Address
 from genericdp.core.buses.kernel_name import stem_of
 from genericdp.core.buses.nvme import FIRST as FIRST_NAMESPACE
 from genericdp.core.buses.ordinal import ordinal
-from genericdp.core.buses.port import ADDRESSED, Port, port_on_a_bus, usb_above
+from genericdp.core.buses.port import ADDRESSED, Dock, Port, dock_of, model_of, port_on_a_bus, usb_above
 from genericdp.core.buses.scsi import ata_port
 from genericdp.core.buses.told import address_of, place_before, place_of
 from genericdp.core.buses.wireless import is_anonymous
@@ -153,10 +153,16 @@ class Place:
         """The model of the unit, if it is a USB device; "" for any other."""
         return model_of(self.unit) if self.unit.subsystem == "usb" else ""
 
+    @property
+    def dock(self) -> Dock | None:
+        """What tells a USB device that has no serial number of its own; None for any other."""
+        return dock_of(self.unit) if self.unit.subsystem == "usb" and not self.spot.serial else None
 
-def model_of(usb: UdevDevice) -> str:
-    """The vendor and the product number of a USB device, `0403:6001`. It needs no string to say them."""
-    return ":".join(usb.attributes.get(name, "").strip() for name in ("idVendor", "idProduct"))
+
+def docks_of(places: Iterable[Place]) -> tuple[Dock | None, ...]:
+    """The dock at each of these places; () if there is none."""
+    found = tuple([place.dock for place in places])
+    return found if any(found) else ()
 
 
 def may_be_model(one: str, other: str) -> bool:

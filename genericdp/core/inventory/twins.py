@@ -19,14 +19,14 @@ The rules of this file:
 
 from collections.abc import Collection, Iterable, Iterator
 
-from genericdp.core.buses.port import is_hub, port_on_a_bus, usb_above
+from genericdp.core.buses.port import is_hub, model_of, port_on_a_bus, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.claims import Claims, Examined, Turnover
 from genericdp.core.inventory.group import Group, find_property
 from genericdp.core.inventory.identity import Identity, basis_of, names_of
 from genericdp.core.inventory.past import NO_TWINS, WHOLE, Past, Twin, Twins, as_whole, twin_of, with_wholes
-from genericdp.core.inventory.place import USB_NODE, Place, model_of
+from genericdp.core.inventory.place import USB_NODE, Place
 from genericdp.core.rules.resource import Resource
 
 #: The names of the properties that identify a unit.
@@ -37,7 +37,7 @@ _Seat = tuple[str, str]
 
 #: The place of a hub as a whole. Its own node does not count: while a dock is unplugged, it may be there
 #: longer than what is behind it.
-_HUB = "hub"
+HUB = "hub"
 
 #: Properties that udev makes of the serial number: two units of one model and serial number have the same.
 _OF_SERIAL = frozenset({"ID_SERIAL", "ID_SERIAL_SHORT", "ID_USB_SERIAL", "ID_USB_SERIAL_SHORT"})
@@ -172,8 +172,8 @@ def _twins_of_hub(hub: UdevDevice, by: Collection[Names], *nodes: UdevDevice) ->
     """
     serial = hub.attributes.get("serial", "").strip()
     if serial and not why_filler(serial):
-        yield Twin("serial", serial, model_of(hub), _HUB)
+        yield Twin("serial", serial, model_of(hub), HUB)
     for names in by:
         values = [find_property(name, hub, *nodes, within_unit=True) for name in names]
         if all(values):
-            yield Twin(basis_of(*names), ascii(values), model_of(hub), _HUB)
+            yield Twin(basis_of(*names), ascii(values), model_of(hub), HUB)

@@ -21,13 +21,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 
+from genericdp.core.buses.port import model_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import hash_of, natural
 from genericdp.core.inventory.place import (
     Spot,
     is_of_node,
     is_of_number,
-    model_of,
     spot_of,
     spot_of_node,
     spot_under_link,
@@ -200,7 +200,9 @@ def with_led(
         if path in at:
             spot, node = at[path]
             usb = node.usb_device
-            spots = {spot: "" if usb is None else model_of(usb), spot_under_link(node, link): ""}
+            # Only for nodes that udev knows, a device says under which links they are (`group.Member.also`).
+            itself = spot_of(node.number) if node.is_bare else spot_under_link(node, link)
+            spots = {spot: "" if usb is None else model_of(usb), itself: ""}
             led.setdefault(device_of(link), {}).update(spots)
     both = led.keys() & unknown.keys()
     more = {id_: replace(unknown[id_], earlier=led[id_]) for id_ in both}

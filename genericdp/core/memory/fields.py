@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.ids import may_be_device, may_be_id, may_be_id_of
 from genericdp.core.inventory.past import Twin
 from genericdp.core.inventory.place import UNKNOWN, Spot
@@ -127,6 +128,14 @@ def models(value: Any, count: int) -> tuple[str, ...]:
     if len(found) not in (0, count):
         raise ValueError(f"{len(found)} models for {count} spots")
     return found if any(found) else ()
+
+
+def docks(value: Any, count: int) -> tuple[Dock | None, ...]:
+    """The docks of the units at so many spots; () where there are none."""
+    found = tuple(None if each is None else Dock(*map(text, items(each))) for each in items(value))
+    if len(found) not in (0, count):
+        raise ValueError(f"{len(found)} docks for {count} spots")
+    return found
 
 
 def apart(value: Any) -> dict[str, Pair]:

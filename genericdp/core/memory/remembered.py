@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
 
-from genericdp.core.buses.port import is_hub
+from genericdp.core.buses.port import is_hub, model_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device
@@ -30,7 +30,6 @@ from genericdp.core.inventory.place import (
     is_of_node,
     is_of_number,
     may_be_model,
-    model_of,
 )
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
@@ -118,15 +117,15 @@ class Whereabouts:
 
 
 def _who(spot: Spot, device: Device) -> Iterator[tuple[str, ...]]:
-    """What tells a node at any port: the serial number of its unit, or what the id of its device says."""
+    """What tells a node at any port: its unit, its dock, or the values that the id stands for."""
     if is_of_number(spot):
         return
     if spot.serial and not why_filler(spot.serial):
         yield "serial", spot.serial, spot.within
+    if dock := device.dock_of(spot):
+        yield "dock", dock.serial, dock.at, spot.within
     if device.key_hash:
-        # A parent with a serial number takes its nodes along.
-        at = spot.port.removeprefix(device.port) if device.basis == "serial" else ""
-        yield "device", device.key_hash, spot.within, at
+        yield "values", device.key_hash, spot.within
 
 
 def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:

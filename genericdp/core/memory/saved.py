@@ -103,6 +103,7 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         "shared": [link for link in known.device.links if is_shared_link(link)],
         "spots": [_render_spot(spot) for spot in known.device.spots],
         **({"models": list(known.device.models)} if any(known.device.models) else {}),
+        **({"docks": list(known.device.docks)} if known.device.docks else {}),
         "also": [_render_spot(spot) for spot in known.device.also],
         "earlier": [_render_spot(spot) for spot in known.earlier],
         **({"earlier_models": [*known.earlier.values()]} if any(known.earlier.values()) else {}),
@@ -222,17 +223,15 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         hub=fields.text(entry["hub"]),
         spots=spots,
         models=fields.models(entry.get("models", []), len(spots)),
+        docks=fields.docks(entry.get("docks", []), len(spots)),
         also=spots_of("also"),
     )
-    listed = fields.truth(entry.get("listed", True))
-    resource = fields.resource(entry["resource"])
-    of_this_boot = fields.truth(entry.get("of_this_boot", True))
     return Remembered(
-        resource,
+        fields.resource(entry["resource"]),
         device,
         earlier=_parse_earlier(entry, is_same_boot=is_same_boot),
-        listed=listed,
-        is_of_this_boot=of_this_boot,
+        listed=fields.truth(entry.get("listed", True)),
+        is_of_this_boot=fields.truth(entry.get("of_this_boot", True)),
         not_given=frozenset(map(fields.spot, fields.items(entry.get("not_given", [])))),
     )
 

@@ -7,24 +7,37 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.saved import dump, load
-from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.builders import a_usb_node
 from tests.scenes.edits import Node, rule
+from tests.scenes.sockets import in_socket
 
 DOCKS = 'group_by = { ID_MODEL_ID = "d0cc" }'
-BY_PORT = rule("left", DOCKS, match='{ SUBSYSTEM = "tty", usb = { port = "2.*" } }') + rule("x", DOCKS)
+BY_PORT = rule("left", DOCKS, match='{ SUBSYSTEM = "tty", usb = { port = ["2.*", "6.*"] } }') + rule(
+    "x", DOCKS
+)
 
 
-def a_dock(port: str, since: int, *, serial: str = "D1", parts: str = "12") -> tuple[UdevDevice, ...]:
-    """The device nodes of its parts, as it is plugged in there."""
+def a_hub(
+    port: str, since: int, *, fast: bool = False, product: str = "d0cc", serial: str = "D1"
+) -> UdevDevice:
+    unit = in_socket(port, fast=fast, product=product, serial=serial, shift=4, devnum=9 + since)
+    hub = in_socket(port, fast=fast, product=product, serial=serial, shift=4, devnum=9 + since, is_hub=True)
+    return replace(hub, properties={**unit.properties, "TYPE": "9/0/1"}, incarnation=since)
+
+
+def a_dock(
+    port: str, since: int, *, serial: str = "D1", parts: str = "12", fast: bool = False
+) -> tuple[UdevDevice, ...]:
+    """The device nodes of its parts, as it is plugged in there.
+
+    fast  whether it runs at a speed of USB 3. Then its parts count at another port than the hub itself
+    """
 
     def found() -> Iterator[UdevDevice]:
-        dock = replace(a_usb_device(port, product="d0cc", serial=serial, devnum=9 + since), incarnation=since)
+        dock = a_hub(port, since, fast=fast, serial=serial)
         for part in map(int, parts):
-            unit = replace(
-                a_usb_device(f"{port}.{part}", serial=None, devnum=40 + 4 * since + part),
-                parent=dock,
-                incarnation=1000 + 4 * since + part,
-            )
+            unit = in_socket(f"{port}.{part}", fast=fast, shift=4, devnum=40 + 4 * since + part)
+            unit = replace(unit, parent=dock, incarnation=1000 + 4 * since + part)
             number = 4 * since + part
             node = a_usb_node(unit, "tty", f"ttyUSB{number}", number=f"c 188:{number}")
             yield replace(node, incarnation=2000 + number)
@@ -32,24 +45,62 @@ def a_dock(port: str, since: int, *, serial: str = "D1", parts: str = "12") -> t
     return tuple(found())
 
 
+ELSEWHERE = {
+    "renamed": rule("y", DOCKS),
+    "another resource takes the port": BY_PORT,
+    "another resource takes each part": rule("y"),
+    "another resource takes one part": rule("y", match='{ SUBSYSTEM = "tty", usb = { port = "*.1" } }')
+    + rule("x", DOCKS),
+}
+
+
 @pytest.mark.parametrize("restarts", ["", "same boot", "another boot"])
-@pytest.mark.parametrize(
-    "after", [rule("y", DOCKS), BY_PORT], ids=["renamed", "another resource takes the port"]
-)
-def test_a_dock_waits_at_another_port_under_another_name(after: str, restarts: str) -> None:
+@pytest.mark.parametrize("is_away", [False, True])
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("after", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_dock_waits_at_another_port_under_another_name(
+    after: str, restarts: str, *, is_away: bool, fast: bool
+) -> None:
     node = Node()
     before = BY_PORT if after is BY_PORT else rule("x", DOCKS)
-    assert node.look(before, *a_dock("3", 0)) == {"x_D1": "Healthy"}
+    assert node.look(before, *a_dock("3", 0, fast=fast)) == {"x_D1": "Healthy"}
     node.allocate("x_D1")
+    if not is_away:
+        node.look(after, *a_dock("3", 0, fast=fast))
     node.look(after)
     if restarts:
         node.memory = load(dump(node.memory, "same boot"), restarts)
     for _ in range(2):
-        told = node.look(after, *a_dock("2", 1))
-        told.pop("x_D1", None)
-        assert [*told.values()] == ["a pod may still hold it as x_D1 of example.com/x"]
-    told = node.look(after, *a_dock("2", 1), answer=node.nobody_holds_anything())
-    assert [why for id_, why in told.items() if id_ != "x_D1"] == ["Healthy"]
+        told = node.look(after, *a_dock("2", 1, fast=fast))
+        why = {why for id_, why in told.items() if not id_.startswith("x") and why != "it is unplugged"}
+        assert why == {"a pod may still hold it as x_D1 of example.com/x"}
+    told = node.look(after, *a_dock("2", 1, fast=fast), answer=node.nobody_holds_anything())
+    assert "Healthy" in {why for id_, why in told.items() if not id_.startswith("x")}
+    assert not any("hold it" in why for why in told.values())
+
+
+@pytest.mark.parametrize("serial", ["", "D1"])
+def test_the_two_hubs_of_a_dock_are_no_twins(serial: str) -> None:
+    """They have one serial number and are two models. A rule may make a device of each."""
+    hubs = rule("x", 'group_by = { SUBSYSTEM = "usb", TYPE = "9/*" }')
+
+    def a_whole_dock(port: str, since: int) -> Iterator[UdevDevice]:
+        for n, (fast, model) in enumerate(((False, "d0cc"), (True, "d0cd"))):
+            hub = a_hub(port, 10 * since + n, fast=fast, product=model)
+            unit = in_socket(f"{port}.{n + 1}", fast=fast, shift=4, serial=serial and f"P{n}")
+            unit = replace(unit, parent=hub, incarnation=100 + 10 * since + n)
+            number = 2 * since + n
+            node = a_usb_node(unit, "tty", f"ttyUSB{number}", number=f"c 188:{number}")
+            yield replace(node, incarnation=200 + number)
+
+    for which in range(2):
+        node = Node()
+        held = sorted(node.look(hubs, *a_whole_dock("3", 0)))[which]
+        node.allocate(held)
+        node.look(hubs)
+        told = node.look(hubs, *a_whole_dock("2", 1))
+        waits = [id_ for id_, why in told.items() if why == f"a pod may still hold it as {held}"]
+        assert [node.offer_of(id_).ids[id_].nodes[0].path for id_ in waits] == [f"/dev/ttyUSB{2 + which}"]
 
 
 @pytest.mark.parametrize("serial", ["D2", "0001"])

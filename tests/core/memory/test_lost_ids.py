@@ -10,7 +10,7 @@ from genericdp.core.memory.answer import Answer, Named, joined
 from genericdp.core.memory.memory import Memory, resumed
 from genericdp.core.rules.resource import UNPLUG_GRACE_S
 from tests.core.memory.test_without_nodes import a_unit, by_all, why_waiting, without_node
-from tests.scenes.builders import a_device, a_modem, a_usb_device, a_usb_node, a_usb_serial
+from tests.scenes.builders import a_bare_node, a_device, a_modem, a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
 TTY = a_usb_serial(0)
@@ -243,3 +243,18 @@ def test_after_a_loss_no_link_leads_to_another_model_with_the_serial_number_of_a
     node.look(kit("3", "5"), own, rest, answer=replace(answer, named=(named,)))
     node.look(kit("3", "5"), own, rest, a_stick(2, "5", "DOCK", product="6015"))
     assert node.links()[lost] is None
+
+
+@pytest.mark.parametrize("keys", ["", "replicas = 2"])
+def test_a_bare_node_whose_pod_has_it_stays_its_own(keys: str) -> None:
+    """Its link says nothing about another node: a bare node is known by its number."""
+    rules, bare, node = rule("gpu", keys, match='{ DEVNAME = "/dev/acme0" }'), a_bare_node(), Node()
+    first, *others = sorted(node.look(rules, bare))
+    node.allocate(first)
+    answer = begun(node, "example.com/gpu", first, {"gpu_acme0": "/dev/acme0"})
+    for each in (answer, None):
+        assert node.look(rules, bare, answer=each) == dict.fromkeys((first, *others), "Healthy")
+        assert node.links()["gpu_acme0"] == "/dev/acme0"
+    # Under another name, it waits wherever it is.
+    told = node.look(rule("y", match='{ DEVNAME = "/dev/beta0" }'), a_bare_node("/dev/beta0"))
+    assert told == {"y_beta0": f"a pod may still hold it as {first} of example.com/gpu"}

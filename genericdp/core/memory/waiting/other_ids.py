@@ -19,8 +19,9 @@ from dataclasses import replace
 from genericdp.core.inventory.compose import short_name
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
-from genericdp.core.inventory.past import may_be_twin
+from genericdp.core.inventory.past import Twin, may_be_twin
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of
+from genericdp.core.inventory.twins import HUB
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
 from genericdp.core.memory.renewal import Renewal
@@ -157,7 +158,7 @@ class _Others:
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.
-                is_twin = may_be_twin(self._twins, spot, model) and (
+                is_twin = self._may_be_twin(device, spot, model) and (
                     was.unit in self._ties or (device.id in self.held and self._is_tied(device, spot))
                 )
                 # Both have ids of the same properties, whose values differ.
@@ -170,6 +171,12 @@ class _Others:
                 if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known, spot)):
                     self.moved.setdefault(id_, []).append(spot)
                     yield id_, spot
+
+    def _may_be_twin(self, device: Device, spot: Spot, model: str) -> bool:
+        """Whether the unit at a spot of a device may be another one, as far as a serial number tells it."""
+        if dock := device.dock_of(spot):
+            return Twin("serial", dock.serial, dock.model, HUB) in self._twins
+        return may_be_twin(self._twins, spot, model)
 
     def _is_own(self, id_: str, spot: Spot) -> bool:
         """Whether a pod got an id for a unit with the serial number of the one at a spot."""

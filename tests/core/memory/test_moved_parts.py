@@ -750,6 +750,7 @@ def test_a_free_unit_that_came_to_the_kit_of_a_pod_is_free_once_an_edit_takes_it
             if restarts:
                 node.memory = load(dump(node.memory))
             assert node.look(after, free)["u_B2"] == "Healthy"
+            assert node.inventory.held_links == {}
         elif restarts:
             node.memory = load(dump(node.memory))
         for _ in range(2):

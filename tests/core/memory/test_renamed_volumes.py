@@ -79,3 +79,16 @@ def test_a_renamed_part_that_an_edit_takes_waits_for_the_pod_that_got_it_under_t
         told = node.look(edited, *parts)
         assert told.pop(id_) == "Healthy"
         assert [*told.values()] == [f"a pod may still hold it as {id_} of example.com/x"]
+
+
+def test_a_part_is_the_pods_although_it_got_another_name_while_it_was_not_in_its_device() -> None:
+    node = Node()
+    (id_,) = node.look(ALL, a_volume(0, name="a"), a_volume(1, name="b"))
+    node.allocate(id_)
+    without = ALL.replace(BLOCK, f'{BLOCK}, "ATTR{{dm/name}}" = "b"')
+    parts = a_volume(0, name="c"), a_volume(1, name="b")
+    node.look(without, a_volume(0, name="a"), parts[1])
+    node.look(ALL, *parts)
+    told = node.look(without + RULE.replace('"x"', '"y"'), *parts)
+    assert told.pop(id_) == "Healthy"
+    assert [*told.values()] == [f"a pod may still hold it as {id_} of example.com/x"]

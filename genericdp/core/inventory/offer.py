@@ -121,23 +121,25 @@ class Device:
         """The dock of the unit at one of its spots."""
         return dict(zip(self.spots, self.docks, strict=False)).get(spot) if self.docks else None
 
-    def is_another_model_than(self, was: "Device", has_moved: Callable[[Spot, str], bool]) -> bool:
+    def is_another_model_than(
+        self, led: Mapping[str, Spot], models: Mapping[Spot, str], has_moved: Callable[[Spot, str], bool]
+    ) -> bool:
         """Whether a link that a serial number names leads to another model now.
 
         Parts of a dock may share a serial number. A unit that changes its mode stays at its port.
 
-        has_moved  whether the unit of a model that was at a spot is at another port now
+        led, models  where its links led, and the model of the unit there
+        has_moved    whether the unit of a model that was at a spot is at another port now
         """
         if self.basis not in ("serial", "all"):
             return False
-        led = dict(zip(was.links, was.spots_with_models, strict=False))
-        leads = dict(zip(self.links, self.spots_with_models, strict=False))
+        leads = zip(self.links, self.spots_with_models, strict=False)
         others = (
-            (*led[link], spot)
-            for link, (spot, model) in leads.items()
-            if link in led and not may_be_model(led[link][1], model)
+            (led[link], spot)
+            for link, (spot, model) in leads
+            if link in led and not may_be_model(models[led[link]], model)
         )
-        return any(at.port != spot.port or has_moved(at, model) for at, model, spot in others)
+        return any(was.port != spot.port or has_moved(was, models[was]) for was, spot in others)
 
 
 def moved_to(

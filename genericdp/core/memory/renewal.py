@@ -116,7 +116,7 @@ class Renewal:
             return True
         if known and self._leads_elsewhere(known, device):
             return True
-        if known and device.is_another_model_than(known.device, self.units.have_moved):
+        if known and device.is_another_model_than(known.led, known.spots, self.units.have_moved):
             return True
         if known is None or not (led := known.led):
             return False

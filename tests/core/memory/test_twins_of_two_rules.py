@@ -14,7 +14,7 @@ from genericdp.core.inventory.past import NO_PAST, WHOLE, Twin, twin_of
 from genericdp.core.inventory.place import locate
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.answer import Answer
-from genericdp.core.memory.memory import Memory, resumed, save_within_s
+from genericdp.core.memory.memory import TWO_AFTER_S, Memory, resumed, save_within_s
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.room import TIE_LIMIT
 from genericdp.core.memory.saved import UnreadableMemoryError, dump, load
@@ -679,3 +679,59 @@ def test_another_model_with_the_serial_number_does_not_get_the_port_of_an_id_tha
     assert [node.inventory.links()[id_] for id_ in held] == [
         f"/dev/ttyUSB{30 + n}" for n in range(first, len(mine))
     ]
+
+
+def a_model(number: int, port: str, product: str) -> UdevDevice:
+    stick = a_usb_serial(number, port=port, serial="A5", product=product, devnum=4 + number)
+    return replace(stick, incarnation=10 + number)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("keys", ["", 'group_by = "usb_device"'])
+def test_a_swap_of_two_models_with_one_serial_number_gives_no_pod_the_unit_of_the_other_one(
+    keys: str, *, one_by_one: bool, restarts: bool
+) -> None:
+    rules, node = rule("u", keys), Node()
+    one, other = a_model(0, "1", "6001"), a_model(1, "2", "6015")
+    ids = sorted(node.look(rules, one, other))
+    for id_ in ids:
+        node.allocate(id_)
+    links = node.inventory.links()
+    node.look(rules, *((other,) if one_by_one else ()))
+    node.look(rules, *((a_model(3, "1", "6015"),) if one_by_one else (a_model(2, "2", "6001"),)))
+    for _ in range(2):
+        told = node.look(rules, a_model(2, "2", "6001"), a_model(3, "1", "6015"))
+        assert "Healthy" not in told.values()
+        assert {*node.inventory.links().values()} == {None}
+        if restarts:
+            node.memory = load(dump(node.memory))
+    node.look(rules)
+    assert node.look(rules, one, other) == dict.fromkeys(ids, "Healthy")
+    assert node.inventory.links() == links
+
+
+def test_a_twin_that_changes_its_mode_is_its_pods_although_the_other_one_has_not_changed() -> None:
+    rules, node = rule("u"), Node()
+    ids = sorted(node.look(rules, a_model(0, "1", "6001"), a_model(1, "2", "6001")))
+    node.now += TWO_AFTER_S
+    node.look(rules, a_model(0, "1", "6001"), a_model(1, "2", "6001"))
+    for id_ in ids:
+        node.allocate(id_)
+    told = node.look(rules, a_model(2, "1", "6015"), a_model(1, "2", "6001"))
+    assert told == dict.fromkeys(ids, "Healthy")
+    assert {*node.inventory.links().values()} == {"/dev/ttyUSB2", "/dev/ttyUSB1"}
+
+
+def test_a_kit_waits_if_another_model_is_where_its_unit_was_and_the_unit_is_elsewhere() -> None:
+    kit = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = "1" } }')
+    node = Node()
+    node.look(kit, a_model(0, "1", "6001"))
+    node.allocate("kit")
+    node.look(kit)
+    for _ in range(2):
+        told = node.look(kit, a_model(1, "4", "6001"), a_model(2, "1", "6015"))
+        assert told["kit"] != "Healthy"
+        assert {*node.inventory.links().values()} == {None}
+    node.look(kit)
+    assert node.look(kit, a_model(3, "1", "6001")) == {"kit": "Healthy"}

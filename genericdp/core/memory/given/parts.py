@@ -12,8 +12,7 @@ The rules of this file:
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import Spot, is_of_node, may_be_model
+from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 
@@ -40,10 +39,9 @@ def with_not_given(
             continue
         had, others = was.spots, known.not_given if joined is None else joined.get(id_, ())
         now = zip(known.device.spots_with_models, known.device.links, strict=False)
-        new = [(*at, link) for at, link in now if at[0] not in had]
+        new = [(*at, link) for at, link in now if not _was_there(had, *at)]
         links = _links(held) if new and links is None else links
         own = (links or {}).get(id_, frozenset())
-        own = own and own | _links_to((*was.also, *was.earlier), known.device)
         lost = [each for each in had.items() if each[0] not in known.device.spots]
         not_given = frozenset(
             spot
@@ -79,15 +77,13 @@ def as_given(
     return {**devices, **whole}
 
 
+def _was_there(had: Mapping[Spot, str], spot: Spot, model: str) -> bool:
+    return spot in had and may_be_model(had[spot], model)
+
+
 def _may_be_of(lost: Iterable[tuple[Spot, str]], spot: Spot, model: str) -> bool:
     """Whether a part may be one that has moved within the device. It may have another link there."""
     return any(spot[1:3] == was[1:3] and may_be_model(model, was_model) for was, was_model in lost)
-
-
-def _links_to(nodes: Iterable[Spot], device: Device) -> frozenset[str]:
-    """The links of a device that lead to one of these device nodes, as long as no boot has been since."""
-    had = {spot.port for spot in nodes if is_of_node(spot)}
-    return frozenset(spot.serial for spot in device.also if is_of_node(spot) and spot.port in had)
 
 
 def _links(held: Held) -> Mapping[str, frozenset[str]]:

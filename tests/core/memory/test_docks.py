@@ -128,3 +128,17 @@ def test_what_one_pod_has_of_a_dock_stays_when_the_part_of_another_pod_leaves() 
         node.memory = load(dump(node.memory))
     told = node.look(rules, *a_dock("4", 1, parts="2"))
     assert told == {"a_D1": "it is unplugged", "b_D1": "Healthy"}
+
+
+def test_a_stick_with_a_serial_number_is_not_another_one_that_was_at_its_port_of_the_dock() -> None:
+    def in_dock(port: str, since: int, serial: str) -> UdevDevice:
+        unit = in_socket(f"{port}.1", serial=serial, shift=4, devnum=40 + since)
+        unit = replace(unit, parent=a_hub(port, since), incarnation=1000 + since)
+        node = a_usb_node(unit, "tty", f"ttyUSB{since}", number=f"c 188:{since}")
+        return replace(node, incarnation=2000 + since)
+
+    node = Node()
+    assert node.look(rule("u"), in_dock("3", 0, "S1")) == {"u_S1": "Healthy"}
+    node.allocate("u_S1")
+    node.look(rule("u"))
+    assert node.look(rule("u"), in_dock("2", 1, "S2"))["u_S2"] == "Healthy"

@@ -395,3 +395,20 @@ def test_the_parts_of_a_dock_get_their_own_links_back_in_whichever_order_they_le
     node.look(rules, stays, *parts(back[0], since=20))
     node.look(rules, stays, *parts(LOW, HIGH, since=20))
     assert {link: node.links()[link] for link in own} == own
+
+
+def test_no_part_of_a_kit_gets_the_link_of_another_model_with_its_serial_number_at_the_same_port() -> None:
+    """It is no change of the mode: it was at another port of the kit."""
+    kit, node = rule("kit", 'group_by = "all"'), Node()
+    one, other = (
+        replace(a_usb_serial(n, port=port, serial="A", product=product), incarnation=10 + n)
+        for n, port, product in ((0, "1", "6001"), (1, "2", "6015"))
+    )
+    node.look(kit, one)
+    node.look(kit, one, other)
+    node.allocate("kit")
+    (link,) = (link for link, leads in node.links().items() if leads == one.device_node)
+    node.look(kit, other)
+    node.look(kit)
+    node.look(kit, replace(a_usb_serial(2, port="1", serial="A", product="6015"), incarnation=12))
+    assert node.links()[link] is None

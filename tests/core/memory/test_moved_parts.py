@@ -762,6 +762,29 @@ def test_a_free_unit_that_came_to_the_kit_of_a_pod_is_free_once_an_edit_takes_it
             }
 
 
+def test_a_unit_that_moved_in_its_kit_is_the_pods_although_another_one_is_where_it_was() -> None:
+    node = Node()
+    node.look(rule("kit", 'group_by = "all"'), a_unit(0, "2", "A"))
+    node.allocate("kit")
+    both = a_unit(1, "2", "B"), a_unit(2, "3", "A")
+    node.look(rule("kit", 'group_by = "all"'), *both)
+    for _ in range(2):
+        told = node.look(rule("u"), *both)
+        assert told == {"u_A": "a pod may still hold it as kit of example.com/kit", "u_B": "Healthy"}
+
+
+def test_another_model_with_the_serial_number_of_a_lost_part_was_not_given_to_the_pod() -> None:
+    node = Node()
+    own, came = (
+        replace(a_usb_serial(n, port=port, serial="A", product=product), incarnation=10 + n)
+        for n, port, product in ((0, "2", "6015"), (1, "3", "6001"))
+    )
+    node.look(rule("kit", 'group_by = "all"'), own, a_unit(2, "4", "B"))
+    node.allocate("kit")
+    node.look(rule("kit", 'group_by = "all"'), came, a_unit(2, "4", "B"))
+    assert node.look(rule("u"), came)["u_A"] == "Healthy"
+
+
 @pytest.mark.parametrize("replicas", [1, 2])
 def test_a_unit_that_left_a_kit_is_free_once_the_next_pod_got_the_kit_without_it(replicas: int) -> None:
     """The kubelet gives an id again only when no container has it. Nobody tells that the pod has gone."""

@@ -4,8 +4,8 @@ The rules of this file:
 
 * What only an answer needs (`pages`) is loaded for the first one.
 * A crowd of clients costs hardly more than one: what takes a while is made seldom, and once for all of them.
-* A socket that cannot be opened is tried again every few seconds, and one that was removed is opened anew. It
-  never stops the plugin.
+* A socket that cannot be opened is tried again every few seconds. One that was removed is opened again.
+  Neither stops the plugin.
 """
 
 import asyncio
@@ -122,6 +122,8 @@ class Answers:
                 if persist:
                     failed |= why is not None
                     self._on_tried(what, why)
+            # One may have been removed while the others were opened.
+            failed |= persist and any(each.was_removed for each in self._listeners.values())
             self._retry.tried(not failed)
 
     def _hear(self, names: frozenset[str]) -> None:
@@ -129,7 +131,7 @@ class Answers:
         for listener in self._listeners.values():
             if (not names or os.path.basename(listener.path) in names) and listener.was_removed:
                 if not self._retry.waits:
-                    _log.warning("a socket was removed, listening again", address=listener.address)
+                    _log.warning("a socket was removed, opening it again", address=listener.address)
                 self._retry.failed()
 
     def _listen_again(self) -> None:

@@ -82,7 +82,7 @@ class Listener:
 
     @property
     def path(self) -> str:
-        """That of its socket file, "" if it has none."""
+        """The path of its socket file, "" if it has none."""
         return self.address.removeprefix("unix:") if self.address.startswith("unix:") else ""
 
     @property

@@ -15,7 +15,7 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.memory import resumed
 from genericdp.core.rules.grouping import NODE
-from tests.scenes.builders import a_usb_serial
+from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
 _LINKS = "/dev/genericdp"
@@ -33,6 +33,7 @@ def _at(name: str, *ports: str) -> str:
     return rule(name, match=f'{{ SUBSYSTEM = "tty", usb = {{ port = [{ports_of_it}] }} }}')
 
 
+DOCKS = 'group_by = { ID_MODEL_ID = "d0cc" }'
 COLOUR = 'identity = ["ID_COLOR"]'
 
 RULES = {
@@ -56,23 +57,34 @@ BY_COLOUR = {
     "two resources": rule("r", COLOUR, match='{ SUBSYSTEM = "tty", ID_COLOR = "red" }') + rule("u", COLOUR),
     "groups": rule("r", 'group_by = "ID_COLOR"'),
 }
+OF_DOCK = {
+    "docks": rule("x", DOCKS),
+    "another name": rule("y", DOCKS),
+    "divided by port": rule("l", DOCKS, match='{ SUBSYSTEM = "tty", usb = { port = ["1.*", "2.*"] } }')
+    + rule("x", DOCKS),
+}
 PORTS = "1234"
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit as it says what it is, and the ports at which it is plugged in."""
+    """A unit as it says what it is, and the ports at which it is plugged in.
 
-    serial: str
+    dock  the serial number of the dock that it is a part of. Then the ports are those of the dock
+    """
+
+    serial: str | None
     product: str
     ports: str = PORTS
     colour: str = ""
+    dock: str = ""
 
 
 OF_ALL = "units with serial numbers of their own"
 OF_DOCKS = "parts of docks"
 OF_THREE = "three models with one serial number"
 OF_COLOURS = "twins that a property tells apart"
+BEHIND_DOCKS = "units without serial numbers behind docks"
 
 #: The parts of docks have ports of their own. With three models, a port may have been that of another one.
 UNITS = {
@@ -84,11 +96,12 @@ UNITS = {
         Unit("A", "6001", "24", "blue"),
         Unit("A", "6015", "1234", "green"),
     ),
+    BEHIND_DOCKS: (Unit(None, "6001", dock="D1"), Unit(None, "6001", dock="D2"), Unit("B", "6001")),
 }
 
 
 def _rules_for(units: str) -> dict[str, str]:
-    return BY_COLOUR if units == OF_COLOURS else RULES
+    return {OF_COLOURS: BY_COLOUR, BEHIND_DOCKS: OF_DOCK}.get(units, RULES)
 
 
 @dataclass(slots=True)
@@ -130,9 +143,14 @@ class Kits:
 
     def _device(self, number: int, port: str, plug: int) -> UdevDevice:
         unit = self.units[number]
-        device = a_usb_serial(number, serial=unit.serial, product=unit.product, port=port, devnum=2 + plug)
-        properties = {**device.properties, **({"ID_COLOR": unit.colour} if unit.colour else {})}
-        return replace(device, properties=properties, incarnation=plug)
+        at = f"{port}.1" if unit.dock else port
+        usb = a_usb_device(at, serial=unit.serial, product=unit.product, devnum=2 + plug)
+        if unit.dock:
+            dock = a_usb_device(port, serial=unit.dock, product="d0cc", devnum=102 + plug)
+            usb = replace(usb, parent=replace(dock, incarnation=1000 + plug))
+        properties = {"ID_COLOR": unit.colour} if unit.colour else {}
+        node = a_usb_node(usb, "tty", f"ttyUSB{number}", number=f"c 188:{number}", properties=properties)
+        return replace(node, incarnation=plug)
 
     def plug(self, number: int, which: int) -> None:
         self._change(number, which)
@@ -214,8 +232,12 @@ class Kits:
                 ports = pod.ports[own], self.last_at.get(own)
                 if unit not in (None, own, *had) and own not in self.at and self._is_at(unit, ports, own):
                     pod.may_be.add(unit)
-                # A long name says the port, for what has the serial number of another unit of the kit.
-                assert unit in (None, own, *pod.may_be) or link.count("@") > 2, (link, unit, pod)
+                # Of several models with one serial number in one kit, the port tells which one has a link.
+                is_own = (
+                    unit in pod.got.values()
+                    and len({self.units[each].serial for each in pod.got.values()}) == 1
+                )
+                assert unit in (None, own, *pod.may_be) or is_own, (link, unit, pod)
 
     def check_free(self) -> None:
         """A unit that no pod got is offered, if all have serial numbers of their own."""

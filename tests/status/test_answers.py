@@ -130,7 +130,7 @@ async def test_a_socket_that_is_removed_is_there_again(
                 control.unlink()
             else:
                 shutil.rmtree(settings.run_dir)
-            await until(lambda: "a socket was removed, listening again" in caplog.messages)
+            await until(lambda: "a socket was removed, opening it again" in caplog.messages)
             time.advance(FIRST_S)
             await until(control.exists)
             await until(metrics.exists)

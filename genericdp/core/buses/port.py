@@ -1,5 +1,7 @@
 """Where a unit is connected: a port of USB, an address on a bus; for what is connected nowhere, its path.
 
+Also the dock that a USB device is behind.
+
 The rules of this file:
 
 * A port is the same after every boot: it has no number of arrival.

@@ -20,7 +20,7 @@ from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of, names_of
 from genericdp.core.inventory.offer import Device, Health, Node
 from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, twin_of, with_wholes
-from genericdp.core.inventory.place import Spot, docks_of
+from genericdp.core.inventory.place import Spot
 from genericdp.core.rules.grouping import NODE
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
@@ -72,7 +72,7 @@ class Composer:
             values=self._of_device.values([member.device for member, _ in places], about.sys_name),
             spots=tuple([member.place.spot for member, _ in places]),
             models=tuple([member.place.model for member, _ in places]),
-            docks=docks_of([member.place for member, _ in places]),
+            docks={member.place.spot: dock for member, _ in places if (dock := member.place.dock)},
             also=tuple([spot for member, link in places for spot in member.also(link)]),
             before=tuple([spot for member, _ in places if (spot := member.place.before) is not None]),
             across=tuple([spot for member, _ in places if (spot := member.place.across) is not None]),

@@ -73,9 +73,9 @@ class Device:
     usb        (bus, device) numbers of its USB devices, for KubeVirt and for a reset
     values     the udev properties that envs, mounts, annotations and CDI names name
     spots      where its nodes sit or sat last, in the same order, to recognize it while it is not offered
-    models     the model (`place.model_of`) of the unit at each of these spots, "" for one that is not on USB;
+    models     the model (`port.model_of`) of the unit at each of these spots, "" for one that is not on USB;
                () in the memory of an earlier release
-    docks      the dock (`port.Dock`) of the unit at each of these spots; () if there is none
+    docks      of spots where the unit has no serial number and is behind a dock: the dock (`port.Dock`)
     shared     the nodes that go along with every device of the resource: one tuple for all that are present
     also       while it is absent, other spots where it may be: of what was plugged in at its port since
     before     the spots of its nodes in the memory of an earlier release, where those are others
@@ -97,7 +97,7 @@ class Device:
     values: Mapping[str, str] = field(default_factory=dict)
     spots: tuple[Spot, ...] = ()
     models: tuple[str, ...] = ()
-    docks: tuple[Dock | None, ...] = ()
+    docks: Mapping[Spot, Dock] = field(default_factory=dict)
     shared: tuple[Node, ...] = ()
     also: tuple[Spot, ...] = ()
     before: tuple[Spot, ...] = ()
@@ -117,10 +117,6 @@ class Device:
         """Each spot, with the model of the unit there; "" where that is not known."""
         return zip(self.spots, chain(self.models, repeat("")), strict=False)
 
-    def dock_of(self, spot: Spot) -> Dock | None:
-        """The dock of the unit at one of its spots."""
-        return dict(zip(self.spots, self.docks, strict=False)).get(spot) if self.docks else None
-
     def is_another_model_than(
         self, led: Mapping[str, Spot], models: Mapping[Spot, str], has_moved: Callable[[Spot, str], bool]
     ) -> bool:
@@ -131,6 +127,7 @@ class Device:
         led, models  where its links led, and the model of the unit there
         has_moved    whether the unit of a model that was at a spot is at another port now
         """
+        # Where a property identifies the device, its value decides.
         if self.basis not in ("serial", "all"):
             return False
         leads = zip(self.links, self.spots_with_models, strict=False)
@@ -161,23 +158,28 @@ def moved_to(
     if is_told and any(each[1:] == spot[1:] for each in may_be.difference(was.spots)):
         return None
     # The parts of a kit do not move together.
-    are_units = was.port and all(_is_in(each, device) for device in (was, now) for each in device.spots)
-    if are_units and _is_in(spot, was):
+    here, there = _port_of_unit(was), _port_of_unit(now)
+    are_units = was.port and all(
+        _is_below(each, port) for device, port in ((was, here), (now, there)) for each in device.spots
+    )
+    if are_units and _is_below(spot, here):
         # It is a part of the unit, or behind the hub that the device is.
-        at = spot._replace(port=_base(now) + spot.port.removeprefix(_base(was)))
+        at = spot._replace(port=there + spot.port.removeprefix(here))
         return at if at in may_be or at not in now.spots else spot
     return spot
 
 
-def _base(device: Device) -> str:
-    """The port with which those of its parts begin. A hub of USB 3 may be at another one itself."""
-    behind = zip(device.spots, device.docks, strict=False)
-    return next((spot.port.removesuffix(f".{dock.at}") for spot, dock in behind if dock), device.port)
+def _port_of_unit(device: Device) -> str:
+    """The prefix of the ports of its nodes. A USB 3 hub may itself be at another port."""
+    if all(_is_below(spot, device.port) for spot in device.spots):
+        return device.port
+    found = (spot.port.removesuffix(f".{dock.at}") for spot, dock in device.docks.items())
+    return next(found, device.port)
 
 
-def _is_in(spot: Spot, device: Device) -> bool:
-    """Whether a spot is in the unit where a device is, or behind the hub that it is."""
-    return f"{spot.port}.".startswith(f"{_base(device)}.")
+def _is_below(spot: Spot, port: str) -> bool:
+    """Whether a spot is in the unit at a port, or behind the hub there."""
+    return f"{spot.port}.".startswith(f"{port}.")
 
 
 # Without slots, because cached_property keeps the value in the object.

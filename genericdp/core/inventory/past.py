@@ -27,7 +27,7 @@ class Twin(NamedTuple):
 
     basis   what shows that they are: "serial", or the properties that rules name (`identity.basis_of`)
     key     the serial number, or the values
-    model   see `place.model_of`; "" if they are not on USB
+    model   see `port.model_of`; "" if they are not on USB
     within  the place of a device node in each of them, in full; WHOLE for whatever they have
     """
 

@@ -11,7 +11,7 @@ The rules of this file:
   from another one has no identity.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import NamedTuple
@@ -25,6 +25,7 @@ from genericdp.core.buses.scsi import ata_port
 from genericdp.core.buses.told import address_of, place_before, place_of
 from genericdp.core.buses.wireless import is_anonymous
 from genericdp.core.device import DeviceNumber, UdevDevice
+from genericdp.core.fillers import why_filler
 
 #: What hangs off these has been made of nothing by a driver: hosts of iSCSI, and since Linux 6.14 vgem.
 _HANGERS = frozenset({"/sys/devices/platform", "/sys/devices/faux"})
@@ -155,14 +156,9 @@ class Place:
 
     @property
     def dock(self) -> Dock | None:
-        """What tells a USB device that has no serial number of its own; None for any other."""
-        return dock_of(self.unit) if self.unit.subsystem == "usb" and not self.spot.serial else None
-
-
-def docks_of(places: Iterable[Place]) -> tuple[Dock | None, ...]:
-    """The dock at each of these places; () if there is none."""
-    found = tuple([place.dock for place in places])
-    return found if any(found) else ()
+        """The dock that identifies a USB device whose own serial number does not; None for any other."""
+        is_told = self.spot.serial and not why_filler(self.spot.serial)
+        return dock_of(self.unit) if self.unit.subsystem == "usb" and not is_told else None
 
 
 def may_be_model(one: str, other: str) -> bool:

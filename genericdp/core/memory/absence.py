@@ -1,4 +1,4 @@
-"""Why a device that was offered before is not offered now.
+"""Why a device is not offered: it has left, or a pod may hold its id for another one.
 
 The rules of this file:
 
@@ -256,6 +256,14 @@ class Absence:
                 for node in device.nodes:
                     found.setdefault(node.sys_path, []).append(device.id)
         return found
+
+
+def why_untold(device: Device) -> str:
+    """Why a device must not be offered that may be another one, which a pod may hold."""
+    why = "it cannot be told apart from a device that a pod may still hold"
+    if any(spot.is_anonymous for spot in device.spots):
+        return f"it has no address (HID_UNIQ), so {why}; it is offered when that pod is deleted"
+    return why
 
 
 def why_another(resource: str, id_: str, holder: str) -> str:

@@ -200,7 +200,7 @@ def with_led(
         if path in at:
             spot, node = at[path]
             usb = node.usb_device
-            # Only for nodes that udev knows, a device says under which links they are (`group.Member.also`).
+            # A device records the links of its nodes only if udev knows them (`group.Member.also`).
             itself = spot_of(node.number) if node.is_bare else spot_under_link(node, link)
             spots = {spot: "" if usb is None else model_of(usb), itself: ""}
             led.setdefault(device_of(link), {}).update(spots)
@@ -240,7 +240,7 @@ def held_links(
     for id_, spots in hidden.items():
         still = [spot for spot in dict.fromkeys(spots) if is_of_node(spot) and spot in by_number]
         # If all of its nodes are there, what is where they were may be another unit.
-        are_all = still and len(still) >= len(mine[id_].device.spots)
+        are_all = still and len(still) >= len({*mine[id_].device.spots} - mine[id_].not_given)
         several = (
             (by_number[spot],) if spot in by_number else plugged.nodes_at(spot)
             for spot in (*(still if are_all else spots), *moved.get(id_, ()))

@@ -130,14 +130,6 @@ def models(value: Any, count: int) -> tuple[str, ...]:
     return found if any(found) else ()
 
 
-def docks(value: Any, count: int) -> tuple[Dock | None, ...]:
-    """The docks of the units at so many spots; () where there are none."""
-    found = tuple(None if each is None else Dock(*map(text, items(each))) for each in items(value))
-    if len(found) not in (0, count):
-        raise ValueError(f"{len(found)} docks for {count} spots")
-    return found
-
-
 def apart(value: Any) -> dict[str, Pair]:
     """Sockets of USB 3 with two units, by their port for USB 2."""
     if not isinstance(value, dict):
@@ -167,3 +159,8 @@ def spot(value: Any) -> Spot:
     if number < UNKNOWN:
         raise ValueError(f"{value!r} is not a spot")
     return Spot(port, serial, within, number)
+
+
+def spot_with_dock(value: Any) -> tuple[Spot, Dock]:
+    at, dock = items(value)
+    return spot(at), Dock(*map(text, items(dock)))

@@ -131,7 +131,7 @@ def unknown(
 def with_lost(
     devices: Mapping[str, Remembered], unknown: Mapping[str, Remembered], offers: Mapping[str, Offer]
 ) -> Mapping[str, Remembered]:
-    """What is remembered, and of what is not, the links and the device nodes that it has no longer.
+    """All that is remembered. For a device known only by its id: the links and nodes that it no longer has.
 
     It may be there without a part, or may have been a lone device node when its pod got it.
     """

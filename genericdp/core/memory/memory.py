@@ -241,8 +241,8 @@ def after_allocate(
     """The memory after Allocate gave these ids of a resource at `now`, perhaps as a CDI device."""
     held = give(memory.held, offer, ids, now, by_cdi=cdi_device is not None)
     answered = memory.answered if cdi_device is None else answer(memory.answered, cdi_device, now)
-    given = {id_: offer.ids[id_].id for id_ in ids if id_ in offer.ids}
-    devices = as_given(memory.devices, given, memory.held)
+    allocated = {id_: offer.ids[id_].id for id_ in ids if id_ in offer.ids}
+    devices = as_given(memory.devices, allocated, memory.held)
     return replace(memory, devices=devices, held=held, answered=answered)
 
 

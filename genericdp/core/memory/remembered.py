@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, product
 
-from genericdp.core.buses.port import is_hub, model_of
+from genericdp.core.buses.port import Dock, is_hub, model_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device
@@ -47,6 +47,7 @@ class Remembered:
     listed           False if the list has no room for it; it is remembered only for its withdrawn ids
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
     not_given        spots that came to it since a pod got it, and that the pod did not get
+    docks            the docks at the spots in `earlier`, see `Device`
     """
 
     resource: str
@@ -56,6 +57,11 @@ class Remembered:
     listed: bool = True
     is_of_this_boot: bool = True
     not_given: frozenset[Spot] = frozenset()
+    docks: Mapping[Spot, Dock] = field(default_factory=dict)
+
+    def dock_of(self, spot: Spot) -> Dock | None:
+        """The dock at one of its spots."""
+        return self.device.docks.get(spot) or self.docks.get(spot)
 
     @property
     def spots(self) -> Mapping[Spot, str]:
@@ -73,7 +79,7 @@ class Remembered:
 
     @property
     def also(self) -> Sequence[Spot]:
-        """Where those nodes may be found as well, see `Device`."""
+        """Where those nodes may be found as well (`Device.also`). All these spots of a node have one port."""
         if not self.not_given:
             return self.device.also
         led = zip(self.device.links, self.device.spots, strict=False)
@@ -100,7 +106,8 @@ class Whereabouts:
 
     def at_other_ports(self, spot: Spot, model: str, device: Device) -> Iterator[str]:
         """The devices that have or had this node of the unit (device, model) at another port."""
-        found = (self._of_units.get(who, ()) for who in _who(spot, device))
+        keys = _keys_of(spot, device.docks.get(spot), device.key_hash)
+        found = (self._of_units.get(key, ()) for key in keys)
         for port, other, id_ in chain.from_iterable(found):
             if port != spot.port and may_be_model(model, other):
                 yield id_
@@ -111,21 +118,21 @@ class Whereabouts:
         found: dict[tuple[str, ...], list[tuple[str, str, str]]] = {}
         for id_, known in self._devices.items():
             for spot, model in known.spots.items():
-                for who in _who(spot, known.device):
-                    found.setdefault(who, []).append((spot.port, model, id_))
+                for key in _keys_of(spot, known.dock_of(spot), known.device.key_hash):
+                    found.setdefault(key, []).append((spot.port, model, id_))
         return found
 
 
-def _who(spot: Spot, device: Device) -> Iterator[tuple[str, ...]]:
-    """What tells a node at any port: its unit, its dock, or the values that the id stands for."""
+def _keys_of(spot: Spot, dock: Dock | None, key_hash: str) -> Iterator[tuple[str, ...]]:
+    """The keys that identify a node at any port: serial number, dock, or the property values in the id."""
     if is_of_number(spot):
         return
     if spot.serial and not why_filler(spot.serial):
         yield "serial", spot.serial, spot.within
-    if dock := device.dock_of(spot):
+    if dock:
         yield "dock", dock.serial, dock.at, spot.within
-    if device.key_hash:
-        yield "values", device.key_hash, spot.within
+    if key_hash:
+        yield "values", key_hash, spot.within
 
 
 def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:
@@ -173,8 +180,8 @@ class Units:
         self._plugged, self._twins = plugged, twins
         self._without: dict[tuple[Spot, str], list[tuple[str, UdevDevice]]] = {}
 
-    def have_moved(self, spot: Spot, model: str) -> bool:
-        """Whether the unit of this model that was at a spot is at another port now; False if it has twins."""
+    def has_moved(self, spot: Spot, model: str) -> bool:
+        """Whether the unit of this model that was at the spot is now at another port. False for twins."""
         ports = (port for port, _ in self._on_usb.get((spot.serial, model), ()))
         return not may_be_twin(self._twins, spot, model) and any(port != spot.port for port in ports)
 

@@ -18,11 +18,12 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import filterfalse, islice
 
+from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, moved_to
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.memory.absence import why_another, why_beside
+from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.held import HELD, Held
 from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
 
@@ -30,9 +31,6 @@ from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has
 #: pod holds may have more, because no link that the pod got may go.
 LINK_LIMIT = 64
 HELD_LINK_LIMIT = 1000
-
-_WHY_IN_DOUBT = "it cannot be told apart from a device that a pod may still hold"
-_WHY_ANONYMOUS = f"it has no address (HID_UNIQ), so {_WHY_IN_DOUBT}; it is offered when that pod is deleted"
 
 
 class Renewal:
@@ -55,9 +53,7 @@ class Renewal:
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered under its id; "" if it may."""
         if self._is_in_doubt(device):
-            if any(spot.is_anonymous for spot in device.spots):
-                return _WHY_ANONYMOUS
-            return _WHY_IN_DOUBT
+            return why_untold(device)
         if self._is_another(resource, device):
             return why_another(resource, device.id, self._resources[device.id])
         if device.across and (why := why_beside(device, self.devices.get(device.id), self._held)):
@@ -116,7 +112,7 @@ class Renewal:
             return True
         if known and self._leads_elsewhere(known, device):
             return True
-        if known and device.is_another_model_than(known.led, known.spots, self.units.have_moved):
+        if known and device.is_another_model_than(known.led, known.spots, self.units.has_moved):
             return True
         if known is None or not (led := known.led):
             return False
@@ -181,12 +177,13 @@ class Renewal:
             # The newest come first. Of those that came since a pod holds the device, it got the oldest.
             kept = more[max(0, len(more) - room) :] if is_held else more[:room]
             device = replace(device, links=(*device.links, *kept))
-        earlier = self._earlier(device, known) if is_held else {}
+        earlier, docks = self._earlier(device, known) if is_held else ({}, {})
         # The same object is compared at once, so what is remembered becomes the object that is offered. With
         # other links it never is, and then what did not change stays what it was.
         is_same = bool(more) and is_listed and known.device == device and known.earlier == earlier
         not_given = known.not_given.intersection(device.spots)
-        return known if is_same else Remembered(resource, device, earlier=earlier, not_given=not_given)
+        now = Remembered(resource, device, earlier=earlier, not_given=not_given, docks=docks)
+        return known if is_same else now
 
     def _is_elsewhere(self, was: Spot, now: Spot, by_property: bool) -> bool:
         """Whether a link that led to one spot and leads to another one leads to another device node.
@@ -204,24 +201,25 @@ class Renewal:
         )
         return was != now and not (is_moved and not self.plugged.is_taken(was))
 
-    def _earlier(self, device: Device, known: Remembered) -> Mapping[Spot, str]:
-        """Where nodes are that a pod may still have although the device lost them, each with its model."""
+    def _earlier(self, device: Device, known: Remembered) -> tuple[Mapping[Spot, str], Mapping[Spot, Dock]]:
+        """Where nodes are that a pod may still have although the device lost them, with models and docks."""
         if (device.spots, device.also) == (known.device.spots, known.device.also):
-            return known.earlier
+            return known.earlier, known.docks
         here = {*device.spots}
         # The path of a bare node that the device has lost says less than the number, which any path may have.
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
         may_have = (*(known.also if has_lost else ()), *known.earlier)
         numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
         numbers += self._still_plugged((*known.also, *known.earlier))
-        kept: dict[Spot, str] = {}
+        kept, docks = dict[Spot, str](), dict[Spot, Dock]()
         for spot, model in known.spots.items():
             now = None if is_of_number(spot) or spot in here else self._now_at(spot, model, device, known)
             if now is not None and now not in here:
                 kept.setdefault(now, model)
+                docks |= {now: dock} if (dock := known.dock_of(spot)) else {}
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
         numbers = [spot for spot in dict.fromkeys(numbers) if spot not in device.also]
-        return {**dict(islice(kept.items(), HELD_LINK_LIMIT)), **dict.fromkeys(numbers, "")}
+        return {**dict(islice(kept.items(), HELD_LINK_LIMIT)), **dict.fromkeys(numbers, "")}, docks
 
     def _now_at(self, spot: Spot, model: str, device: Device, known: Remembered) -> Spot | None:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""

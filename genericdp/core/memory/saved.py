@@ -90,6 +90,7 @@ def load(saved: bytes, boot: str = "") -> Memory:
 
 
 def _render_device(known: Remembered) -> dict[str, Any]:
+    docks = sorted({**known.docks, **known.device.docks}.items())
     return {
         "resource": known.resource,
         "unit": known.device.unit,
@@ -103,10 +104,10 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         "shared": [link for link in known.device.links if is_shared_link(link)],
         "spots": [_render_spot(spot) for spot in known.device.spots],
         **({"models": list(known.device.models)} if any(known.device.models) else {}),
-        **({"docks": list(known.device.docks)} if known.device.docks else {}),
         "also": [_render_spot(spot) for spot in known.device.also],
         "earlier": [_render_spot(spot) for spot in known.earlier],
         **({"earlier_models": [*known.earlier.values()]} if any(known.earlier.values()) else {}),
+        **({"docks": [[_render_spot(at), dock] for at, dock in docks]} if docks else {}),
         **({"not_given": [*map(_render_spot, sorted(known.not_given))]} if known.not_given else {}),
         "listed": known.listed,
         **({} if known.is_of_this_boot else {"of_this_boot": False}),
@@ -176,7 +177,6 @@ def _parse(document: Any, boot: str) -> Memory:
             spot: {number: Seen(seen.order) for number, seen in numbers.items()}
             for spot, numbers in siblings.items()
         }
-    is_untold = fields.truth(document.get("untold", False))
     return Memory(
         devices,
         ties,
@@ -186,7 +186,7 @@ def _parse(document: Any, boot: str) -> Memory:
         answered,
         renamed,
         "answered" not in document,
-        is_untold,
+        fields.truth(document.get("untold", False)),
         fields.apart(document.get("apart", {})),
         twins=frozenset(map(fields.twin, fields.items(document.get("twins", [])))),
     )
@@ -209,6 +209,7 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         return tuple(spot for spot in found if is_same_boot or not is_of_node(spot))
 
     spots = tuple(fields.spot(spot) for spot in fields.items(entry.get("spots", [])))
+    docks = dict(map(fields.spot_with_dock, fields.items(entry.get("docks", []))))
     links = tuple(fields.link_of(id_, name) for name in fields.items(entry["links"]))
     shared = tuple(fields.shared_link(name) for name in fields.items(entry.get("shared", [])))
     device = Device(
@@ -223,7 +224,7 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         hub=fields.text(entry["hub"]),
         spots=spots,
         models=fields.models(entry.get("models", []), len(spots)),
-        docks=fields.docks(entry.get("docks", []), len(spots)),
+        docks={spot: docks.pop(spot) for spot in spots if spot in docks},
         also=spots_of("also"),
     )
     return Remembered(
@@ -233,6 +234,7 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         listed=fields.truth(entry.get("listed", True)),
         is_of_this_boot=fields.truth(entry.get("of_this_boot", True)),
         not_given=frozenset(map(fields.spot, fields.items(entry.get("not_given", [])))),
+        docks=docks,
     )
 
 

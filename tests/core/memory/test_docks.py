@@ -11,6 +11,7 @@ from tests.scenes.builders import a_usb_node
 from tests.scenes.edits import Node, rule
 from tests.scenes.sockets import in_socket
 
+RED = {"ID_COLOR": "red"}
 DOCKS = 'group_by = { ID_MODEL_ID = "d0cc" }'
 BY_PORT = rule("left", DOCKS, match='{ SUBSYSTEM = "tty", usb = { port = ["2.*", "6.*"] } }') + rule(
     "x", DOCKS
@@ -26,19 +27,26 @@ def a_hub(
 
 
 def a_dock(
-    port: str, since: int, *, serial: str = "D1", parts: str = "12", fast: bool = False
+    port: str,
+    since: int,
+    *,
+    serial: str = "D1",
+    parts: str = "12",
+    part: str | None = None,
+    fast: bool = False,
 ) -> tuple[UdevDevice, ...]:
     """The device nodes of its parts, as it is plugged in there.
 
+    part  the serial number of each part
     fast  whether it runs at a speed of USB 3. Then its parts count at another port than the hub itself
     """
 
     def found() -> Iterator[UdevDevice]:
         dock = a_hub(port, since, fast=fast, serial=serial)
-        for part in map(int, parts):
-            unit = in_socket(f"{port}.{part}", fast=fast, shift=4, devnum=40 + 4 * since + part)
-            unit = replace(unit, parent=dock, incarnation=1000 + 4 * since + part)
-            number = 4 * since + part
+        for number in (4 * since + int(each) for each in parts):
+            at = f"{port}.{number - 4 * since}"
+            unit = in_socket(at, fast=fast, serial=part, shift=4, devnum=40 + number)
+            unit = replace(unit, parent=dock, incarnation=1000 + number)
             node = a_usb_node(unit, "tty", f"ttyUSB{number}", number=f"c 188:{number}")
             yield replace(node, incarnation=2000 + number)
 
@@ -56,25 +64,25 @@ ELSEWHERE = {
 
 @pytest.mark.parametrize("restarts", ["", "same boot", "another boot"])
 @pytest.mark.parametrize("is_away", [False, True])
-@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize(("fast", "part"), [(False, None), (False, "0001"), (True, None)])
 @pytest.mark.parametrize("after", ELSEWHERE.values(), ids=ELSEWHERE)
 def test_a_dock_waits_at_another_port_under_another_name(
-    after: str, restarts: str, *, is_away: bool, fast: bool
+    after: str, restarts: str, part: str | None, *, is_away: bool, fast: bool
 ) -> None:
     node = Node()
     before = BY_PORT if after is BY_PORT else rule("x", DOCKS)
-    assert node.look(before, *a_dock("3", 0, fast=fast)) == {"x_D1": "Healthy"}
+    assert node.look(before, *a_dock("3", 0, part=part, fast=fast)) == {"x_D1": "Healthy"}
     node.allocate("x_D1")
     if not is_away:
-        node.look(after, *a_dock("3", 0, fast=fast))
+        node.look(after, *a_dock("3", 0, part=part, fast=fast))
     node.look(after)
     if restarts:
         node.memory = load(dump(node.memory, "same boot"), restarts)
     for _ in range(2):
-        told = node.look(after, *a_dock("2", 1, fast=fast))
+        told = node.look(after, *a_dock("2", 1, part=part, fast=fast))
         why = {why for id_, why in told.items() if not id_.startswith("x") and why != "it is unplugged"}
         assert why == {"a pod may still hold it as x_D1 of example.com/x"}
-    told = node.look(after, *a_dock("2", 1, fast=fast), answer=node.nobody_holds_anything())
+    told = node.look(after, *a_dock("2", 1, part=part, fast=fast), answer=node.nobody_holds_anything())
     assert "Healthy" in {why for id_, why in told.items() if not id_.startswith("x")}
     assert not any("hold it" in why for why in told.values())
 
@@ -122,9 +130,8 @@ def test_what_one_pod_has_of_a_dock_stays_when_the_part_of_another_pod_leaves() 
     assert node.look(rules, *a_dock("3", 0)) == {"a_D1": "Healthy", "b_D1": "Healthy"}
     node.allocate("a_D1")
     node.allocate("b_D1")
-    for parts in ("2", "1", "2"):
-        told = node.look(rules, *a_dock("3", 0, parts=parts))
-        assert sorted(told.values()) == ["Healthy", "it is unplugged"]
+    for parts, here, away in (("2", "b_D1", "a_D1"), ("1", "a_D1", "b_D1"), ("2", "b_D1", "a_D1")):
+        assert node.look(rules, *a_dock("3", 0, parts=parts)) == {here: "Healthy", away: "it is unplugged"}
         node.memory = load(dump(node.memory))
     told = node.look(rules, *a_dock("4", 1, parts="2"))
     assert told == {"a_D1": "it is unplugged", "b_D1": "Healthy"}
@@ -142,3 +149,58 @@ def test_a_stick_with_a_serial_number_is_not_another_one_that_was_at_its_port_of
     node.allocate("u_S1")
     node.look(rule("u"))
     assert node.look(rule("u"), in_dock("2", 1, "S2"))["u_S2"] == "Healthy"
+
+
+@pytest.mark.parametrize("restarts", ["", "same boot", "another boot"])
+@pytest.mark.parametrize("is_edited_first", [False, True])
+def test_what_a_kit_lost_with_its_dock_waits_wherever_the_dock_is(
+    restarts: str, *, is_edited_first: bool
+) -> None:
+    ports = '{{ SUBSYSTEM = "tty", usb = {{ port = {} }} }}'
+    before = rule("kit", 'group_by = "all"')
+    after = rule("kit", 'group_by = "all"', match=ports.format('"9"')) + rule("u")
+    stick = a_usb_node(in_socket("9", serial="S9"), "tty", "ttyACM9", number="c 166:9")
+    node = Node()
+    node.look(before, stick, *a_dock("3", 0, parts="1"))
+    node.allocate("kit")
+    if is_edited_first:
+        node.look(after, stick, *a_dock("3", 0, parts="1"))
+    node.look(after if is_edited_first else before, stick)
+    if restarts:
+        node.memory = load(dump(node.memory, "same boot"), restarts)
+    for _ in range(2):
+        told = node.look(after, stick, *a_dock("2", 1, parts="1"))
+        assert told.pop("kit") == "Healthy"
+        assert "Healthy" not in told.values()
+
+
+@pytest.mark.parametrize(
+    ("was", "now"), [("3.1", "3.2"), ("3.1", "5"), ("5", "3.1"), ("5", "6"), ("3.1", "4.1")]
+)
+def test_what_an_edit_took_from_a_unit_waits_where_the_unit_has_moved_to_in_and_out_of_a_dock(
+    was: str, now: str
+) -> None:
+    """The unit itself has no serial number: a property identifies it."""
+
+    def a_unit(port: str, since: int) -> Iterator[UdevDevice]:
+        unit = replace(in_socket(port, shift=4, devnum=40 + since), incarnation=1000 + since)
+        if "." in port:
+            unit = replace(unit, parent=a_hub(port.partition(".")[0], since))
+        for n in (0, 2):
+            number = 4 * since + n
+            node = a_usb_node(
+                unit, "tty", f"ttyUSB{number}", interface=f"0{n}", number=f"c 188:{number}", properties=RED
+            )
+            yield replace(node, incarnation=2000 + number)
+
+    whole = rule("x", 'group_by = "usb_device"', 'identity = ["ID_COLOR"]')
+    apart = rule("r", match='{ SUBSYSTEM = "tty", usb = { interface = "02" } }') + whole
+    node = Node()
+    (held,) = node.look(whole, *a_unit(was, 0))
+    node.allocate(held)
+    node.look(apart, *a_unit(was, 0))
+    node.look(apart)
+    told = node.look(apart, *a_unit(now, 1))
+    assert told.pop(held) == "Healthy"
+    assert f"a pod may still hold it as {held} of example.com/x" in told.values()
+    assert "Healthy" not in told.values()

@@ -726,12 +726,12 @@ def test_a_twin_that_changes_its_mode_is_its_pods_although_the_other_one_has_not
 def test_a_kit_waits_if_another_model_is_where_its_unit_was_and_the_unit_is_elsewhere() -> None:
     kit = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = "1" } }')
     node = Node()
-    node.look(kit, a_model(0, "1", "6001"))
-    node.allocate("kit")
+    (held,) = node.look(kit, a_model(0, "1", "6001"))
+    node.allocate(held)
     node.look(kit)
     for _ in range(2):
         told = node.look(kit, a_model(1, "4", "6001"), a_model(2, "1", "6015"))
-        assert told["kit"] != "Healthy"
+        assert told[held] != "Healthy"
         assert {*node.inventory.links().values()} == {None}
     node.look(kit)
-    assert node.look(kit, a_model(3, "1", "6001")) == {"kit": "Healthy"}
+    assert node.look(kit, a_model(3, "1", "6001")) == {held: "Healthy"}

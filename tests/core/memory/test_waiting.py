@@ -243,55 +243,54 @@ def test_a_twin_that_a_pod_has_stays_healthy_when_that_of_another_resource_leave
     assert node.look(rules, twin) == {"a_A5": "it is unplugged", "b_A5": "Healthy"}
 
 
+def a_coloured(number: int, port: str, colour: str, serial: str = "A5") -> UdevDevice:
+    stick = a_usb_serial(number, serial=serial, port=port, devnum=9 + number)
+    return replace(stick, properties={**stick.properties, "ID_COLOR": colour}, incarnation=10 + number)
+
+
+BY_COLOUR = "".join(
+    rule(colour, 'identity = ["ID_COLOR"]', match=f'{{ SUBSYSTEM = "tty", ID_COLOR = "{colour}" }}')
+    for colour in ("blue", "red")
+)
+
+
 @pytest.mark.parametrize("restarts", ["", "same boot", "another boot"])
 def test_the_unit_of_a_pod_is_not_another_one_that_left_if_their_ids_say_different_properties(
     restarts: str,
 ) -> None:
     """Both have one serial number. Units with such ids need no ties."""
-
-    def a_unit(number: int, port: str, colour: str) -> UdevDevice:
-        stick = a_usb_serial(number, serial="A5", port=port, devnum=9 + number)
-        return replace(stick, properties={**stick.properties, "ID_COLOR": colour}, incarnation=10 + number)
-
-    rules = "".join(
-        rule(colour, 'identity = ["ID_COLOR"]', match=f'{{ SUBSYSTEM = "tty", ID_COLOR = "{colour}" }}')
-        for colour in ("blue", "red")
-    )
     node = Node()
-    here, leaves = a_unit(0, "2", "red"), a_unit(1, "7", "blue")
-    blue, red = sorted(node.look(rules, here, leaves))
+    here, leaves = a_coloured(0, "2", "red"), a_coloured(1, "7", "blue")
+    blue, red = sorted(node.look(BY_COLOUR, here, leaves))
     node.allocate(blue)
     node.allocate(red)
     for _ in range(2):
-        assert node.look(rules, here) == {blue: "it is unplugged", red: "Healthy"}
+        assert node.look(BY_COLOUR, here) == {blue: "it is unplugged", red: "Healthy"}
         assert node.inventory.held_links == {}
         if restarts:
             node.memory = load(dump(node.memory, "same boot"), restarts)
-    # But one that had these properties before, or has those of a unit with another serial number, may be it.
+
+
+def test_a_unit_with_other_properties_than_that_of_a_pod_may_be_it_if_it_had_them_before() -> None:
     node = Node()
-    node.look(rules, leaves)
-    node.look(rules, here)
+    (blue,) = node.look(BY_COLOUR, a_coloured(1, "7", "blue"))
+    (red,) = node.look(BY_COLOUR, a_coloured(0, "2", "red")).keys() - {blue}
     node.allocate(red)
-    node.look(rules)
-    assert node.look(rules, leaves)[blue] == f"a pod may still hold it as {red} of example.com/red"
-    rules = rules.replace("COLOR", "PATH")
+    node.look(BY_COLOUR)
+    told = node.look(BY_COLOUR, a_coloured(1, "7", "blue"))
+    assert told[blue] == f"a pod may still hold it as {red} of example.com/red"
+
+
+def test_a_unit_with_the_properties_of_a_pods_unit_may_be_that_of_another_pod() -> None:
     node = Node()
-    units = [
-        replace(
-            a_usb_serial(n, serial=serial, port=port, devnum=9 + n),
-            properties={"ID_PATH": path},
-            incarnation=10 + n,
-        )
-        for n, (serial, port, path) in enumerate(
-            (("A5", "2", "red"), ("B6", "7", "blue"), ("B6", "2", "red"))
-        )
-    ]
-    for id_ in sorted(node.look(rules, *units[:2])):
-        node.allocate(id_)
-    node.look(rules)
+    red, blue = a_coloured(0, "2", "red"), a_coloured(1, "7", "blue", serial="B6")
+    held_blue, held_red = sorted(node.look(BY_COLOUR, red, blue))
+    node.allocate(held_blue)
+    node.allocate(held_red)
+    node.look(BY_COLOUR)
     for _ in range(2):
-        told = node.look(rules, units[2])
-        assert "a pod may still hold it as blue" in told[next(id_ for id_ in told if id_.startswith("red"))]
+        told = node.look(BY_COLOUR, a_coloured(2, "2", "red", serial="B6"))
+        assert told[held_red] == f"a pod may still hold it as {held_blue} of example.com/blue"
 
 
 TWINS = tuple(a_usb_serial(n, serial="A5", port=port, devnum=9 + n) for n, port in enumerate("123"))

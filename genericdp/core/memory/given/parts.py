@@ -6,7 +6,7 @@ The rules of this file:
 * A pod did not get a device node if the answer to it did not name the link. If the links of an answer are not
   known, the pod may have got any part.
 * A part that was there before counts as given, even after it has moved to another port of the device or has
-  another name.
+  been renamed.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,27 +54,31 @@ def with_not_given(
 
 
 def as_given(
-    devices: Mapping[str, Remembered], given: Mapping[str, str], before: Held
+    devices: Mapping[str, Remembered], allocated: Mapping[str, str], before: Held
 ) -> Mapping[str, Remembered]:
-    """What is remembered after a pod got some ids, for these devices as they are now.
+    """The memory after Allocate: a pod got these devices as they are now.
 
-    The kubelet gives an id again only when no container has it any more.
+    The kubelet allocates an id again only when no container has it any more, or to another container of the
+    same pod.
 
-    given   id -> device
-    before  what pods held before
+    allocated  id -> device
+    before     what pods held before
     """
     # Usually there are none, and pods may hold thousands of ids.
-    found = {id_: devices[id_] for id_ in given.values() if id_ in devices}
-    found = {id_: known for id_, known in found.items() if known.not_given or known.earlier}
-    if not found:
-        return devices
+    found = {id_: devices[id_] for id_ in allocated.values() if id_ in devices}
+    with_earlier = {id_ for id_, known in found.items() if known.earlier}
     # The pod of another id may have a part that has gone.
-    others = {holding.device for id_, holding in before.items() if id_ not in given}
-    whole = {
+    others = {
+        holding.device
+        for id_, holding in (before.items() if with_earlier else ())
+        if holding.device in with_earlier and id_ not in allocated
+    }
+    changed = {
         id_: replace(known, not_given=frozenset(), earlier=known.earlier if id_ in others else {})
         for id_, known in found.items()
+        if known.not_given or id_ in with_earlier - others
     }
-    return {**devices, **whole}
+    return {**devices, **changed} if changed else devices
 
 
 def _was_there(had: Mapping[Spot, str], spot: Spot, model: str) -> bool:

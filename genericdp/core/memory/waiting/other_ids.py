@@ -7,9 +7,10 @@ The rules of this file:
 * A shared id does not wait for another shared one.
 * Whether a pod holds the id itself does not matter: that pod may have gone, and the kubelet would give the id
   to the next one.
-* A unit with a serial number is the same one at another port, and so is one whose ids stand for the same
-  values of the same properties. That is not so if what a pod got is still where it was, or if the ids tell
-  such units apart: those of twins stand for the port, and so do those of a rule with `identity = "port"`.
+* A unit with a serial number is the same one at another port. So is one without, behind a dock that has one,
+  and one whose ids stand for the same values of the same properties. That is not so if what a pod got is
+  still where it was, or if the ids tell such units apart: those of twins stand for the port, and so do those
+  of a rule with `identity = "port"`.
 * Usually nothing waits, and finding this out costs one look at each holding.
 """
 
@@ -173,8 +174,8 @@ class _Others:
                     yield id_, spot
 
     def _may_be_twin(self, device: Device, spot: Spot, model: str) -> bool:
-        """Whether the unit at a spot of a device may be another one, as far as a serial number tells it."""
-        if dock := device.dock_of(spot):
+        """Whether the unit at a spot of a device may be another one, as far as serial numbers show."""
+        if dock := device.docks.get(spot):
             return Twin("serial", dock.serial, dock.model, HUB) in self._twins
         return may_be_twin(self._twins, spot, model)
 

@@ -208,7 +208,7 @@ class Kits:
             return
         links = [each.host_path.removeprefix(f"{_LINKS}/") for each in given.devices]
         got = {link: self._unit_behind(link) for link in links}
-        had = {unit for pod in self.pods for unit in pod.got.values() if not pod.may_be}
+        had = {unit for pod in self.pods for unit in pod.got.values()}
         assert had.isdisjoint(unit for unit in got.values() if unit is not None), f"a second pod gets {id_}"
         self.node.allocate(id_)
         units = {link: unit for link, unit in got.items() if unit is not None}
@@ -237,7 +237,8 @@ class Kits:
                     unit in pod.got.values()
                     and len({self.units[each].serial for each in pod.got.values()}) == 1
                 )
-                assert unit in (None, own, *pod.may_be) or is_own, (link, unit, pod)
+                may_be = pod.may_be if own not in self.at else ()
+                assert unit in (None, own, *may_be) or is_own, (link, unit, pod)
 
     def check_free(self) -> None:
         """A unit that no pod got is offered, if all have serial numbers of their own."""

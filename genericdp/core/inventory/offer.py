@@ -6,7 +6,7 @@ The rules of this file:
   answer to the kubelet looks them up.
 """
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -116,27 +116,6 @@ class Device:
     def spots_with_models(self) -> Iterator[tuple[Spot, str]]:
         """Each spot, with the model of the unit there; "" where that is not known."""
         return zip(self.spots, chain(self.models, repeat("")), strict=False)
-
-    def is_another_model_than(
-        self, led: Mapping[str, Spot], models: Mapping[Spot, str], has_moved: Callable[[Spot, str], bool]
-    ) -> bool:
-        """Whether a link that a serial number names leads to another model now.
-
-        Parts of a dock may share a serial number. A unit that changes its mode stays at its port.
-
-        led, models  where its links led, and the model of the unit there
-        has_moved    whether the unit of a model that was at a spot is at another port now
-        """
-        # Where a property identifies the device, its value decides.
-        if self.basis not in ("serial", "all"):
-            return False
-        leads = zip(self.links, self.spots_with_models, strict=False)
-        others = (
-            (led[link], spot)
-            for link, (spot, model) in leads
-            if link in led and not may_be_model(models[led[link]], model)
-        )
-        return any(was.port != spot.port or has_moved(was, models[was]) for was, spot in others)
 
 
 def moved_to(

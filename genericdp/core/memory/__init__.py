@@ -35,7 +35,7 @@ the links of any other pod. If the memory is lost, both are learned again from t
 only the links tell which device nodes an id meant that edited rules no longer give. An edit makes them lead
 nowhere, so **held links** lead there.
 
-Read in this order: `remembered`, `room`, `held`, `answered`, `absence`, `renewal`, `withdrawn`, `given`,
+Read in this order: `remembered`, `room`, `held`, `answered`, `absence`, `given`, `renewal`, `withdrawn`,
 `waiting`, `memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text,
 `fields` what each value of it may be.
 

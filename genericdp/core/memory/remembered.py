@@ -23,7 +23,6 @@ from genericdp.core.buses.port import Dock, is_hub, model_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.past import Twins, may_be_twin
 from genericdp.core.inventory.place import (
     USB_NODE,
     Spot,
@@ -175,15 +174,14 @@ class Units:
     lacking  the ids that wait for such a unit -> what is the matter with it, and what to do
     """
 
-    def __init__(self, plugged: Plugged, twins: Twins) -> None:
+    def __init__(self, plugged: Plugged) -> None:
         self.lacking: dict[str, str] = {}
-        self._plugged, self._twins = plugged, twins
+        self._plugged = plugged
         self._without: dict[tuple[Spot, str], list[tuple[str, UdevDevice]]] = {}
 
-    def has_moved(self, spot: Spot, model: str) -> bool:
-        """Whether the unit of this model that was at the spot is now at another port. False for twins."""
-        ports = (port for port, _ in self._on_usb.get((spot.serial, model), ()))
-        return not may_be_twin(self._twins, spot, model) and any(port != spot.port for port in ports)
+    def ports_of(self, serial: str, model: str) -> set[str]:
+        """The ports of all units on USB with this serial number and model."""
+        return {port for port, _ in self._on_usb.get((serial, model), ())}
 
     def why_open(self, known: Remembered | None, now: Device, resource: Resource) -> str | None:
         """Why a device may be neither where it was nor where something seems to be it; None if it is.

@@ -24,6 +24,7 @@ from genericdp.core.inventory.offer import Device, moved_to
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
+from genericdp.core.memory.given import modes
 from genericdp.core.memory.held import HELD, Held
 from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
 
@@ -48,7 +49,7 @@ class Renewal:
             self._resources[holding.device] = holding.resource
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
         self.plugged = plugged
-        self.units = Units(plugged, inventory.twins)
+        self.units = Units(plugged)
 
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered under its id; "" if it may."""
@@ -106,13 +107,13 @@ class Renewal:
     def _is_another(self, resource: str, device: Device) -> bool:
         """Whether a pod holds the id of the device for something else, which it may still have."""
         known = self._held.get(device.id)
+        if known and modes.is_another_unit(known, device, self.units, self._twins):
+            return True
         if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
         if self._resources[device.id] != resource or self._is_held_by_others(device):
             return True
         if known and self._leads_elsewhere(known, device):
-            return True
-        if known and device.is_another_model_than(known.led, known.spots, self.units.has_moved):
             return True
         if known is None or not (led := known.led):
             return False
@@ -205,7 +206,7 @@ class Renewal:
         """Where nodes are that a pod may still have although the device lost them, with models and docks."""
         if (device.spots, device.also) == (known.device.spots, known.device.also):
             return known.earlier, known.docks
-        here = {*device.spots}
+        here = dict(device.spots_with_models)
         # The path of a bare node that the device has lost says less than the number, which any path may have.
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
         may_have = (*(known.also if has_lost else ()), *known.earlier)
@@ -213,7 +214,8 @@ class Renewal:
         numbers += self._still_plugged((*known.also, *known.earlier))
         kept, docks = dict[Spot, str](), dict[Spot, Dock]()
         for spot, model in known.spots.items():
-            now = None if is_of_number(spot) or spot in here else self._now_at(spot, model, device, known)
+            told = spot in here or modes.is_of_before(spot)
+            now = modes.before(spot, model, here, known) if told else self._now_at(spot, model, device, known)
             if now is not None and now not in here:
                 kept.setdefault(now, model)
                 docks |= {now: dock} if (dock := known.dock_of(spot)) else {}
@@ -225,7 +227,7 @@ class Renewal:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
         if self.plugged.is_taken(spot) and not self._has_left(device.id, spot, is_part=True):
             return spot
-        if any(spot.of_all == each.of_all for each in device.before):
+        if is_of_number(spot) or any(spot.of_all == each.of_all for each in device.before):
             return None  # an earlier release found the same nodes there
         return moved_to(spot, model, known.device, device, known.earlier, twins=self._twins)
 

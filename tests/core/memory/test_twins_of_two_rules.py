@@ -18,7 +18,7 @@ from genericdp.core.memory.memory import TWO_AFTER_S, Memory, resumed, save_with
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.room import TIE_LIMIT
 from genericdp.core.memory.saved import UnreadableMemoryError, dump, load
-from genericdp.core.memory.take import is_hasty
+from genericdp.core.memory.take import is_hasty, take_inventory
 from tests.scenes.builders import (
     CONTROLLER,
     a_device,
@@ -735,3 +735,80 @@ def test_a_kit_waits_if_another_model_is_where_its_unit_was_and_the_unit_is_else
         assert {*node.inventory.links().values()} == {None}
     node.look(kit)
     assert node.look(kit, a_model(3, "1", "6001")) == {held: "Healthy"}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("port", ["2", "3"])
+@pytest.mark.parametrize("side_by_side", [False, True])
+def test_another_model_at_the_port_of_a_pods_unit_is_not_that_unit_once_that_is_plugged_in_elsewhere(
+    port: str, *, side_by_side: bool, restarts: bool
+) -> None:
+    """Until then, the unit may have changed its mode."""
+    rules, node = rule("u"), Node()
+    own, other = a_model(0, "1", "6001"), a_model(1, "2", "6015")
+    held = "u_A5"
+    node.look(rules, own)
+    if side_by_side:
+        node.look(rules, own, other)
+        node.look(rules, own)
+    node.allocate(held)
+    node.look(rules)
+    here = a_model(2, "1", "6015")
+    assert node.look(rules, here)[held] == "Healthy"
+    if restarts:
+        node.memory = load(dump(node.memory))
+    for _ in range(2):
+        told = node.look(rules, here, a_model(3, port, "6001"))
+        assert "Healthy" not in told.values()
+        assert {*node.inventory.links().values()} == {None}
+        if restarts:
+            node.memory = load(dump(node.memory))
+    node.look(rules)
+    assert node.look(rules, a_model(4, "1", "6001"))[held] == "Healthy"
+    assert node.inventory.links()[held] == "/dev/ttyUSB4"
+
+
+def test_the_unit_of_a_pod_is_noticed_elsewhere_although_no_rule_takes_it_there() -> None:
+    """Nothing changes of the device itself, so it stays the same object."""
+    rules, node = rule("u", match='{ SUBSYSTEM = "tty", usb = { port = "1" } }'), Node()
+    node.look(rules, a_model(0, "1", "6001"))
+    node.allocate("u_A5")
+    node.look(rules)
+    builder, memory, here = (
+        Builder(resources_of(rules, domain=DOMAIN), DOMAIN),
+        node.memory,
+        a_model(2, "1", "6015"),
+    )
+    links = []
+    for plugged in ((here,), (here, a_model(3, "3", "6001"))):
+        offered, memory = take_inventory(builder, by_sys_path(*plugged), memory, node.now)
+        links.append(offered.links()["u_A5"])
+    assert links == ["/dev/ttyUSB2", None]
+
+
+def test_a_unit_that_changes_its_mode_and_back_is_its_pods() -> None:
+    rules, node = rule("u"), Node()
+    node.look(rules, a_model(0, "1", "6001"))
+    node.allocate("u_A5")
+    for number, product in enumerate(("6015", "6001", "6015", "6001"), start=1):
+        assert node.look(rules, a_model(number, "1", product)) == {"u_A5": "Healthy"}
+        node.memory = load(dump(node.memory))
+    assert node.memory.devices["u_A5"].earlier == {}
+
+
+def test_a_part_of_a_kit_is_not_another_model_at_its_port_if_it_is_plugged_in_elsewhere() -> None:
+    kit = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = ["1", "2"] } }') + rule(
+        "u"
+    )
+    node = Node()
+    rest = replace(a_usb_serial(5, port="1", serial="B6"), incarnation=20)
+    node.look(kit, rest, a_model(0, "2", "6001"))
+    node.allocate("kit")
+    links = node.inventory.links()
+    node.look(kit, rest)
+    node.look(kit, rest, a_model(1, "3", "6001"))
+    for _ in range(2):
+        told = node.look(kit, rest, a_model(1, "3", "6001"), a_model(2, "2", "6015"))
+        assert told["u_A5"] == "a pod may still hold it as kit of example.com/kit"
+        assert {node.inventory.links()[link] for link in links} <= {None, rest.device_node}
+        node.memory = load(dump(node.memory))

@@ -3,6 +3,7 @@
 Reading order:
 
     links   whether a link was given for a unit, or for another one with its serial number
+    modes   the model that a pod got, where another one is now
     parts   parts that have come to a device since a pod got it, and were not given to it
 
 Does not belong here: which ids pods hold (`held`), and what the CDI devices of answers mean (`answered`).

@@ -167,7 +167,8 @@ async def test_a_stranger_who_locks_whatever_can_be_read_keeps_nobody_from_servi
             assert any(os.path.samestat(os.fstat(each), scene.kubelet.directory.stat()) for each in locked)
             await scene.service.start()
             await scene.until_allocatable(1)
-            assert scene.daemon.status_line() == "1 resource, 1 of 1 device healthy; registered"
+            # The kubelet lists the device before the daemon has its answer.
+            await until(lambda: scene.daemon.status_line() == "1 resource, 1 of 1 device healthy; registered")
     finally:
         os.umask(before)
         for each in locked:

@@ -31,6 +31,8 @@ from tests.scenes.shortage import descriptors_left
 from tests.scenes.stranger import STRANGER
 from tests.scenes.waiting import idle, until
 
+REGISTERED = "1 resource, 1 of 1 device healthy; registered"
+
 
 def a_second(scene: Scene, rules: RuleFiles | None = None) -> Service:
     """Another daemon on the same node."""
@@ -240,7 +242,7 @@ async def test_one_with_other_links_waits_for_the_kubelet_and_has_it_when_the_fi
             await scene.service.stop()
             await scene.kubelet.wait_until(lambda: len(scene.kubelet.registrations) == 2)
             await scene.until_allocatable(1)
-            assert second.daemon.status_line() == "1 resource, 1 of 1 device healthy; registered"
+            await until(lambda: second.daemon.status_line() == REGISTERED)
 
 
 async def test_one_whose_kubelet_comes_later_meets_another_there(
@@ -296,7 +298,7 @@ async def test_whoever_waits_does_not_take_the_lock_from_the_one_that_serves(
             assert second.daemon.plugins.kubelet.incarnation is None
             assert len(scene.kubelet.registrations) == 1
             assert scene.kubelet.streams(FTDI) == 1
-            assert scene.daemon.status_line() == "1 resource, 1 of 1 device healthy; registered"
+            assert scene.daemon.status_line() == REGISTERED
 
 
 @both_generations
@@ -379,7 +381,7 @@ async def test_a_stranger_on_a_socket_with_our_name_is_reported_and_left_alone(
             said = "another program listens on a socket with a name of genericdp"
             await until(lambda: said in caplog.messages)
             assert theirs.exists()
-            assert scene.daemon.status_line() == "1 resource, 1 of 1 device healthy; registered"
+            await until(lambda: scene.daemon.status_line() == REGISTERED)
 
 
 async def test_sockets_that_a_killed_daemon_left_are_removed(short_dir: Path) -> None:

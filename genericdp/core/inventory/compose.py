@@ -187,7 +187,7 @@ def long_name(name: str, spot: Spot) -> str:
 
 
 def short_name(link: str) -> str:
-    """The name from which `long_name` made this link; any text if the link is no long name."""
+    """The name that `long_name` extended to this link. Meaningless if the link is not a long name."""
     return link.rpartition("@")[0]
 
 

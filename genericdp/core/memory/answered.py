@@ -38,8 +38,7 @@ from genericdp.core.memory import fields
 from genericdp.core.memory.answer import Answer, Named
 from genericdp.core.memory.held import HELD, PODS_SETTLE_S, Held, Holding, device_of
 from genericdp.core.memory.remembered import Remembered
-from genericdp.core.memory.renewal import HELD_LINK_LIMIT
-from genericdp.core.memory.room import ID_LIMIT
+from genericdp.core.memory.room import HELD_LINK_LIMIT, ID_LIMIT
 from genericdp.core.rules.name import cdi_kind
 
 #: How many links are learned from one answer, of all pods together. Each of them is wanted and saved.

@@ -27,11 +27,7 @@ from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
 from genericdp.core.memory.held import HELD, Held
 from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
-
-#: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
-#: pod holds may have more, because no link that the pod got may go.
-LINK_LIMIT = 64
-HELD_LINK_LIMIT = 1000
+from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT
 
 
 class Renewal:
@@ -214,11 +210,14 @@ class Renewal:
         numbers += self._still_plugged((*known.also, *known.earlier))
         kept, docks = dict[Spot, str](), dict[Spot, Dock]()
         for spot, model in known.spots.items():
-            told = spot in here or modes.is_of_before(spot)
-            now = modes.before(spot, model, here, known) if told else self._now_at(spot, model, device, known)
+            if spot in here or modes.is_of_first(spot):
+                now = modes.first_at(spot, model, here, known)
+            else:
+                now = self._now_at(spot, model, device, known)
             if now is not None and now not in here:
                 kept.setdefault(now, model)
-                docks |= {now: dock} if (dock := known.dock_of(spot)) else {}
+                if dock := known.dock_of(spot):
+                    docks[now] = dock
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
         numbers = [spot for spot in dict.fromkeys(numbers) if spot not in device.also]
         return {**dict(islice(kept.items(), HELD_LINK_LIMIT)), **dict.fromkeys(numbers, "")}, docks

@@ -1,4 +1,4 @@
-"""What is kept when there is too much: devices of a resource, ties and twins.
+"""What is kept when there is too much: devices of a resource and their links, ties and twins.
 
 The rules of this file:
 
@@ -23,6 +23,11 @@ ID_LIMIT = 20_000
 #: How many absent devices of one resource are remembered before new devices are refused. Only a device that
 #: invents serial numbers comes near it; each of them is in the list for the kubelet and in the saved memory.
 ABSENT_LIMIT = 1000
+
+#: How many links of one device are remembered: a device may also invent the names of its nodes. One that a
+#: pod holds may have more, because no link that the pod got may go.
+LINK_LIMIT = 64
+HELD_LINK_LIMIT = 1000
 
 #: How many ties of twins are remembered, and how many twins. Beyond that, only those of remembered devices.
 TIE_LIMIT = 10_000

@@ -398,7 +398,7 @@ def test_the_parts_of_a_dock_get_their_own_links_back_in_whichever_order_they_le
 
 
 def test_no_part_of_a_kit_gets_the_link_of_another_model_with_its_serial_number_at_the_same_port() -> None:
-    """It is no change of the mode: it was at another port of the kit."""
+    """The part has moved within the kit. It has not changed its mode."""
     kit, node = rule("kit", 'group_by = "all"'), Node()
     one, other = (
         replace(a_usb_serial(n, port=port, serial="A", product=product), incarnation=10 + n)

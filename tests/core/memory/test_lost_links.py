@@ -10,8 +10,7 @@ from genericdp.core.memory.answer import Answer, Named
 from genericdp.core.memory.answered import LEARNED_LIMIT, learn_links
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.memory import Memory, resumed
-from genericdp.core.memory.renewal import HELD_LINK_LIMIT
-from genericdp.core.memory.room import ID_LIMIT
+from genericdp.core.memory.room import HELD_LINK_LIMIT, ID_LIMIT
 from tests.scenes.builders import a_gpu, a_kfd, a_modem, a_usb_serial
 from tests.scenes.edits import Node, rule
 from tests.scenes.rules import MODEM, MODEM_RULE

@@ -16,8 +16,7 @@ from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
 from genericdp.core.memory.remember import next_forgetting, remember
 from genericdp.core.memory.remembered import Remembered
-from genericdp.core.memory.renewal import HELD_LINK_LIMIT, LINK_LIMIT
-from genericdp.core.memory.room import TIE_LIMIT
+from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT, TIE_LIMIT
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial

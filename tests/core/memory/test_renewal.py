@@ -6,7 +6,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
-from genericdp.core.memory.renewal import HELD_LINK_LIMIT
+from genericdp.core.memory.room import HELD_LINK_LIMIT
 from tests.scenes.builders import a_device, a_usb_device, a_usb_interface, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 

@@ -57,6 +57,6 @@ def _may_be_at(spot: Spot, model: str, was: Spot, was_model: str, known: Remembe
     """Whether a unit may be the one that was at another spot. One that changes its mode stays at its port."""
     if spot.serial != was.serial or may_be_model(model, was_model):
         return spot.serial == was.serial
-    # That is no change of the mode if it is another unit of the device, which has moved.
+    # A unit of this model was at another port of the device: that unit has moved, and no mode has changed.
     others = (each for each, other in known.spots.items() if other == model and each.serial == spot.serial)
     return spot.port == was.port and all(each.port == spot.port for each in others)

@@ -15,23 +15,22 @@ from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.remembered import Remembered, Units
 
 
-def before(spot: Spot, model: str, here: Mapping[Spot, str], known: Remembered) -> Spot | None:
-    """Where a unit is remembered, if another model is at its spot now; None if it is there itself.
+def first_at(spot: Spot, model: str, here: Mapping[Spot, str], known: Remembered) -> Spot | None:
+    """Where the model that a pod got first is remembered, if another one is at its spot; else None.
 
-    spot  one of `here`, or one that this function made before
+    spot  one of `here`, or one that this function made
     here  what the device has now, with the models
     """
     if spot not in here:
         is_back = any(each[1:] == spot[1:] and may_be_model(other, model) for each, other in here.items())
         return None if is_back else spot
-    # What the pod got is the first one.
-    changed = spot._replace(port=f"({spot.port})")
-    is_first = spot.serial and not may_be_model(here[spot], model) and changed not in known.earlier
-    return changed if is_first else None
+    first = spot._replace(port=f"({spot.port})")
+    is_new = spot.serial and not may_be_model(here[spot], model) and first not in known.earlier
+    return first if is_new else None
 
 
-def is_of_before(spot: Spot) -> bool:
-    """Whether it is a spot that `before` made."""
+def is_of_first(spot: Spot) -> bool:
+    """Whether `first_at` made this spot."""
     return spot.port.startswith("(")
 
 
@@ -63,7 +62,7 @@ def _is_elsewhere(known: Remembered, device: Device, units: Units, twins: Twins)
     changed = (
         (spot, model)
         for spot, model in known.spots.items()
-        if is_of_before(spot) or not may_be_model(models.get(spot, ""), model)
+        if is_of_first(spot) or not may_be_model(models.get(spot, ""), model)
     )
     return any(
         not may_be_twin(twins, spot, model) and units.ports_of(spot.serial, model) - {spot.port.strip("()")}

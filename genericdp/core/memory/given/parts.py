@@ -73,11 +73,12 @@ def as_given(
         for id_, holding in (before.items() if with_earlier else ())
         if holding.device in with_earlier and id_ not in allocated
     }
-    changed = {
-        id_: replace(known, not_given=frozenset(), earlier=known.earlier if id_ in others else {})
-        for id_, known in found.items()
-        if known.not_given or id_ in with_earlier - others
-    }
+    changed: dict[str, Remembered] = {}
+    for id_, known in found.items():
+        if id_ in with_earlier - others:
+            changed[id_] = replace(known, not_given=frozenset(), earlier={}, docks={})
+        elif known.not_given:
+            changed[id_] = replace(known, not_given=frozenset())
     return {**devices, **changed} if changed else devices
 
 

@@ -472,18 +472,21 @@ def test_what_a_pod_got_with_its_kit_stays_its_own_when_the_kit_has_to_wait() ->
     assert told["u_A5"] == "a pod may still hold it as kit of example.com/kit"
 
 
-@pytest.mark.parametrize("given", ["", "since", "before, by CDI"])
+@pytest.mark.parametrize("given", ["", "since", "before, by CDI", "after the other one, by CDI"])
 def test_a_unit_that_came_to_a_shared_kit_is_a_part_of_it_for_pods_that_may_have_got_it(given: str) -> None:
     """An edit makes the unit exclusive while a pod has it with the kit."""
     shared = KIT_AND_REST.replace('group_by = "all"', 'group_by = "all"\nreplicas = 2')
     own, node = a_unit(0, "2", "K1"), Node()
     node.look(shared + "replicas = 2\n", own, a_unit(1, "7", "A5"))
-    if given == "before, by CDI":
+    if given.startswith("after"):
+        node.allocate("kit.0")
+    if "by CDI" in given:
         offer = node.offer_of("kit.1")
         node.memory = replace(
             node.memory, held=give(node.memory.held, offer, ["kit.1"], node.now, by_cdi=True)
         )
-    node.allocate("kit.0")
+    if not given.startswith("after"):
+        node.allocate("kit.0")
     node.allocate("u_A5.0")
     node.look(shared + "replicas = 2\n", own)
     told = node.look(shared + "replicas = 2\n", own, a_unit(2, "3", "A5"))

@@ -681,8 +681,8 @@ def test_another_model_with_the_serial_number_does_not_get_the_port_of_an_id_tha
     ]
 
 
-def a_model(number: int, port: str, product: str) -> UdevDevice:
-    stick = a_usb_serial(number, port=port, serial="A5", product=product, devnum=4 + number)
+def a_model(number: int, port: str, product: str, serial: str | None = "A5") -> UdevDevice:
+    stick = a_usb_serial(number, port=port, serial=serial, product=product, devnum=4 + number)
     return replace(stick, incarnation=10 + number)
 
 
@@ -786,14 +786,40 @@ def test_the_unit_of_a_pod_is_noticed_elsewhere_although_no_rule_takes_it_there(
     assert links == ["/dev/ttyUSB2", None]
 
 
-def test_a_unit_that_changes_its_mode_and_back_is_its_pods() -> None:
+@pytest.mark.parametrize("serial", ["A5", None])
+def test_a_unit_that_changes_its_mode_and_back_is_its_pods(serial: str | None) -> None:
     rules, node = rule("u"), Node()
-    node.look(rules, a_model(0, "1", "6001"))
-    node.allocate("u_A5")
+    (held,) = node.look(rules, a_model(0, "1", "6001", serial))
+    node.allocate(held)
     for number, product in enumerate(("6015", "6001", "6015", "6001"), start=1):
-        assert node.look(rules, a_model(number, "1", product)) == {"u_A5": "Healthy"}
+        assert node.look(rules, a_model(number, "1", product, serial)) == {held: "Healthy"}
+        # Only what a serial number tells can be noticed elsewhere.
+        assert bool(node.memory.devices[held].earlier) is (serial is not None and product == "6015")
         node.memory = load(dump(node.memory))
-    assert node.memory.devices["u_A5"].earlier == {}
+
+
+def test_an_id_made_of_a_port_means_the_port_whatever_is_plugged_in_there() -> None:
+    rules, node = rule("u", 'identity = "port"'), Node()
+    (held,) = node.look(rules, a_model(0, "1", "6001"))
+    node.allocate(held)
+    node.look(rules, a_model(1, "1", "6015"))
+    assert node.look(rules, a_model(1, "1", "6015"), a_model(2, "3", "6001"))[held] == "Healthy"
+
+
+@pytest.mark.parametrize("product", ["6001", "6015"])
+def test_the_model_that_a_pod_got_in_a_kit_stays_in_mind_whatever_else_the_kit_loses(product: str) -> None:
+    rules = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = ["1", "2"] } }')
+    rules += rule("u")
+    rest, swapped, node = a_model(5, "1", product, "B6"), a_model(1, "2", "6015"), Node()
+    node.look(rules, rest, a_model(0, "2", "6001"))
+    node.allocate("kit")
+    for plugged in ((rest, swapped), (swapped,), (rest, swapped)):
+        assert node.look(rules, *plugged) == {"kit": "Healthy"}
+    told = node.look(rules, rest, swapped, a_model(2, "3", "6001"))
+    assert told == {
+        "kit": "the device plugged in now may not be the one that a pod got; delete that pod",
+        "u_A5": "a pod may still hold it as kit of example.com/kit",
+    }
 
 
 def test_a_part_of_a_kit_is_not_another_model_at_its_port_if_it_is_plugged_in_elsewhere() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.place import locate
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import a_usb_node
 from tests.scenes.edits import Node, rule
@@ -172,6 +173,34 @@ def test_what_a_kit_lost_with_its_dock_waits_wherever_the_dock_is(
         told = node.look(after, stick, *a_dock("2", 1, parts="1"))
         assert told.pop("kit") == "Healthy"
         assert "Healthy" not in told.values()
+    # The next pod gets the kit without it.
+    node.allocate("kit")
+    assert "Healthy" in {why for id_, why in node.look(after, stick, *a_dock("2", 1)).items() if id_ != "kit"}
+    known = node.memory.devices["kit"]
+    assert (known.earlier, known.docks) == ({}, {})
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_another_dock_is_free_where_the_dock_of_a_pod_was(*, fast: bool) -> None:
+    """Also what edited rules took from that dock."""
+    whole = rule("x", DOCKS)
+    apart = rule("r", match='{ SUBSYSTEM = "tty", usb = { port = "*.2" } }') + whole
+    node = Node()
+    node.look(whole, *a_dock("3", 0, fast=fast))
+    node.allocate("x_D1")
+    node.look(whole, *a_dock("5", 1, fast=fast))
+    assert node.memory.devices["x_D1"].earlier == {}
+    node.look(apart, *a_dock("5", 1, fast=fast))
+    moved = a_dock("2", 2, fast=fast)
+    node.look(apart, *moved)
+    other = a_dock("5", 3, fast=fast, serial="D9")
+    told = node.look(apart, *moved, *other)
+    waiting = [id_ for id_, why in told.items() if why != "Healthy"]
+    assert [node.offer_of(id_).ids[id_].port for id_ in waiting] == [_port_of(moved[1])]
+
+
+def _port_of(node: UdevDevice) -> str:
+    return locate(node).spot.port
 
 
 @pytest.mark.parametrize(

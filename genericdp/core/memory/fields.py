@@ -161,6 +161,11 @@ def spot(value: Any) -> Spot:
     return Spot(port, serial, within, number)
 
 
+def spot_with_model(value: Any) -> tuple[Spot, str]:
+    at, model = items(value)
+    return spot(at), text(model)
+
+
 def spot_with_dock(value: Any) -> tuple[Spot, Dock]:
     at, dock = items(value)
     return spot(at), Dock(*map(text, items(dock)))

@@ -81,8 +81,8 @@ class Memory:
 
         def rank(known: Remembered) -> tuple[bool, bool, str]:
             id_ = known.device.id
-            # The plain ids of a unit that a pod holds do not follow another unit.
-            is_plain = f"{id_}.".startswith(f"{known.device.unit}.")
+            # The ids without a port of a unit that a pod holds do not follow another unit.
+            is_plain = self.ties.get(known.device.unit, known.device.port) == known.device.port
             return is_plain and id_ in held, known.absent_since is None, id_
 
         return {known.device.unit: known.device.port for known in sorted(self.devices.values(), key=rank)}

@@ -47,6 +47,7 @@ class Remembered:
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
     not_given        spots that came to it since a pod got it, and that the pod did not get
     docks            the docks at the spots in `earlier`, see `Device`
+    first            where another model has come since a pod got the device -> the model that the pod got
     """
 
     resource: str
@@ -57,10 +58,15 @@ class Remembered:
     is_of_this_boot: bool = True
     not_given: frozenset[Spot] = frozenset()
     docks: Mapping[Spot, Dock] = field(default_factory=dict)
+    first: Mapping[Spot, str] = field(default_factory=dict)
 
     def dock_of(self, spot: Spot) -> Dock | None:
         """The dock at one of its spots."""
         return self.device.docks.get(spot) or self.docks.get(spot)
+
+    def got_first(self, spot: Spot, model: str) -> bool:
+        """Whether a pod got this model of the unit before another one came."""
+        return any(spot[1:] == at[1:] and may_be_model(first, model) for at, first in self.first.items())
 
     @property
     def spots(self) -> Mapping[Spot, str]:
@@ -107,26 +113,37 @@ class Whereabouts:
         """The devices that have or had this node of the unit (device, model) at another port."""
         keys = _keys_of(spot, device.docks.get(spot), device.key_hash)
         found = (self._of_units.get(key, ()) for key in keys)
-        for port, other, id_ in chain.from_iterable(found):
-            if port != spot.port and may_be_model(model, other):
+        for at, other, id_ in chain.from_iterable(found):
+            if at.port != spot.port and may_be_model(model, other) and not _are_told_apart(at, spot):
                 yield id_
 
     @cached_property
-    def _of_units(self) -> Mapping[tuple[str, ...], Sequence[tuple[str, str, str]]]:
-        """What tells the unit, and the place within it -> its port, its model, and the device."""
-        found: dict[tuple[str, ...], list[tuple[str, str, str]]] = {}
+    def _of_units(self) -> Mapping[tuple[str, ...], Sequence[tuple[Spot, str, str]]]:
+        """What tells the unit, and the place within it -> its spot, its model, and the device."""
+        found: dict[tuple[str, ...], list[tuple[Spot, str, str]]] = {}
         for id_, known in self._devices.items():
-            for spot, model in known.spots.items():
+            # Where another model is now, the one that a pod got first may come back.
+            first = ((spot._replace(port=""), model) for spot, model in known.first.items())
+            for spot, model in (*known.spots.items(), *first):
                 for key in _keys_of(spot, known.dock_of(spot), known.device.key_hash):
-                    found.setdefault(key, []).append((spot.port, model, id_))
+                    found.setdefault(key, []).append((spot, model, id_))
         return found
+
+
+def _has_serial(spot: Spot) -> bool:
+    return spot.serial != "" and not why_filler(spot.serial)
+
+
+def _are_told_apart(spot: Spot, other: Spot) -> bool:
+    """Whether the serial numbers at two spots are those of two units, whatever else they have in common."""
+    return spot.serial != other.serial and _has_serial(spot) and _has_serial(other)
 
 
 def _keys_of(spot: Spot, dock: Dock | None, key_hash: str) -> Iterator[tuple[str, ...]]:
     """The keys that identify a node at any port: serial number, dock, or the property values in the id."""
     if is_of_number(spot):
         return
-    if spot.serial and not why_filler(spot.serial):
+    if _has_serial(spot):
         yield "serial", spot.serial, spot.within
     if dock:
         yield "dock", dock.serial, dock.at, spot.within

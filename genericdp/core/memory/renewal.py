@@ -13,7 +13,7 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import filterfalse, islice
@@ -25,6 +25,7 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
+from genericdp.core.memory.given.links import is_elsewhere
 from genericdp.core.memory.held import HELD, Held
 from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT
@@ -38,7 +39,7 @@ class Renewal:
     ) -> None:
         """`devices` are all that are remembered, `inventory` what the rules make of what is plugged in."""
         self.devices = devices
-        self._offers, self._twins = inventory.offers, inventory.twins
+        self._offers, self._twins, self._ties = inventory.offers, inventory.twins, inventory.ties
         self._is_shared: dict[str, bool] = {}
         self._resources: dict[str, str] = {}
         for holding in held.values():
@@ -52,7 +53,7 @@ class Renewal:
         if self._is_in_doubt(device):
             return why_untold(device)
         if self._is_another(resource, device):
-            return why_another(resource, device.id, self._resources[device.id])
+            return why_another(resource, device.id, self._resources.get(device.id, resource))
         if device.across and (why := why_beside(device, self.devices.get(device.id), self._held)):
             return why
         known = self._held.get(device.id)
@@ -103,7 +104,10 @@ class Renewal:
     def _is_another(self, resource: str, device: Device) -> bool:
         """Whether a pod holds the id of the device for something else, which it may still have."""
         known = self._held.get(device.id)
-        if known and modes.is_another_unit(known, device, self.units, self._twins):
+        rule = self._offers[resource].resource
+        if known and modes.is_another_unit(known, device, rule, self.units, self._twins):
+            return True
+        if not known and modes.is_of_another_model(device, self._with_unit.get(device.unit, ()), self._ties):
             return True
         if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
@@ -126,9 +130,9 @@ class Renewal:
             return device.id in leads.keys() & {*known.device.links} or any(stay)
         # Of an earlier release. The id is the same only if a property that the rule names says so.
         was_there = {spot.of_all for spot in device.before}
-        by_property = isinstance(self._offers[resource].resource.identity, tuple)
+        by_property = isinstance(rule.identity, tuple)
         return any(
-            self._is_elsewhere(led[link], leads[link], by_property)
+            is_elsewhere(led[link], leads[link], self.plugged, by_property=by_property)
             for link in both
             if led[link].of_all not in was_there and not self._has_left(device.id, led[link])
         )
@@ -175,34 +179,23 @@ class Renewal:
             kept = more[max(0, len(more) - room) :] if is_held else more[:room]
             device = replace(device, links=(*device.links, *kept))
         earlier, docks = self._earlier(device, known) if is_held else ({}, {})
+        first = modes.first_of(device, known) if is_held else {}
         # The same object is compared at once, so what is remembered becomes the object that is offered. With
         # other links it never is, and then what did not change stays what it was.
-        is_same = bool(more) and is_listed and known.device == device and known.earlier == earlier
-        not_given = known.not_given.intersection(device.spots)
-        now = Remembered(resource, device, earlier=earlier, not_given=not_given, docks=docks)
-        return known if is_same else now
-
-    def _is_elsewhere(self, was: Spot, now: Spot, by_property: bool) -> bool:
-        """Whether a link that led to one spot and leads to another one leads to another device node.
-
-        by_property  whether the rule names properties that tell the unit, wherever it is
-        """
-        is_moved = (
-            was.of_all != now.of_all
-            and was.within == now.within
-            and was.number == now.number
-            # A unit at another port is known by its serial number, one with another number by its port.
-            and (by_property or was.port == now.port or was.serial == now.serial)
-            # Which of its siblings it is can only be told when all are there.
-            and len(self.plugged.siblings.get(was.of_all, (0,))) == self.plugged.count_at(now)
+        is_same = (
+            bool(more)
+            and is_listed
+            and (known.device, known.earlier, known.first) == (device, earlier, first)
         )
-        return was != now and not (is_moved and not self.plugged.is_taken(was))
+        not_given = known.not_given.intersection(device.spots)
+        now = Remembered(resource, device, earlier=earlier, not_given=not_given, docks=docks, first=first)
+        return known if is_same else now
 
     def _earlier(self, device: Device, known: Remembered) -> tuple[Mapping[Spot, str], Mapping[Spot, Dock]]:
         """Where nodes are that a pod may still have although the device lost them, with models and docks."""
         if (device.spots, device.also) == (known.device.spots, known.device.also):
             return known.earlier, known.docks
-        here = dict(device.spots_with_models)
+        here = {*device.spots}
         # The path of a bare node that the device has lost says less than the number, which any path may have.
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
         may_have = (*(known.also if has_lost else ()), *known.earlier)
@@ -210,10 +203,7 @@ class Renewal:
         numbers += self._still_plugged((*known.also, *known.earlier))
         kept, docks = dict[Spot, str](), dict[Spot, Dock]()
         for spot, model in known.spots.items():
-            if spot in here or modes.is_of_first(spot):
-                now = modes.first_at(spot, model, here, known)
-            else:
-                now = self._now_at(spot, model, device, known)
+            now = None if spot in here else self._now_at(spot, model, device, known)
             if now is not None and now not in here:
                 kept.setdefault(now, model)
                 if dock := known.dock_of(spot):
@@ -261,6 +251,14 @@ class Renewal:
     @cached_property
     def _held(self) -> Mapping[str, Remembered]:
         return {id_: self.devices[id_] for id_ in self._is_shared if id_ in self.devices}
+
+    @cached_property
+    def _with_unit(self) -> Mapping[str, Sequence[Remembered]]:
+        """Unit -> the devices with ids of it that pods hold."""
+        found: dict[str, list[Remembered]] = {}
+        for known in self._held.values():
+            found.setdefault(known.device.unit, []).append(known)
+        return found
 
     @cached_property
     def _holders(self) -> Whereabouts:

@@ -111,6 +111,34 @@ def test_a_unit_that_properties_tell_waits_at_each_port_under_another_name(
 
 
 @pytest.mark.parametrize("keys", BY_COLOUR)
+@pytest.mark.parametrize("serials", [("A", "B"), ("A", "A"), (None, None)])
+@pytest.mark.parametrize("both_are_held", [False, True])
+def test_a_unit_stays_its_own_pods_when_another_one_of_its_colour_leaves(
+    serials: tuple[str | None, str | None], keys: str, *, both_are_held: bool
+) -> None:
+    """Also a free one stays free."""
+    apart = rule("x", keys, match='{ SUBSYSTEM = "tty", usb = { port = "1" } }') + rule("y", keys)
+    for rules in (rule("x", keys), apart):
+        node = Node()
+        own, other = a_red_one(0, "1", serials[0]), a_red_one(1, "2", serials[1])
+        ids = node.look(rules, own, other)
+        if len(ids) == 1:
+            continue  # one kit of both
+        if rules == apart and "group_by" in keys and serials[0] == serials[1] and not both_are_held:
+            continue  # it may be the one that left
+        by_link = {path: link.partition("@")[0] for link, path in node.inventory.links().items()}
+        node.allocate(by_link["/dev/ttyUSB1"])
+        if both_are_held:
+            node.allocate(by_link["/dev/ttyUSB0"])
+        for _ in range(2):
+            told = node.look(rules, own)
+            assert told.pop(by_link["/dev/ttyUSB1"]).startswith("it is unplugged")
+            assert told == {by_link["/dev/ttyUSB0"]: "Healthy"}
+            node.memory = load(dump(node.memory))
+        assert node.look(rules, own, other) == dict.fromkeys(ids, "Healthy")
+
+
+@pytest.mark.parametrize("keys", BY_COLOUR)
 def test_a_unit_of_another_colour_does_not_wait(keys: str) -> None:
     node = Node()
     (held,) = node.look(rule("x", keys), a_red_one(0, "2", None))

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from genericdp.core.inventory.compose import long_name
 from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import Spot, is_of_number, may_be_model
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered
 
 
@@ -33,6 +34,8 @@ class LeadsElsewhere:
             return False
         if long_name(link, spot) in links:
             return True
+        if known.got_first(spot, model):
+            return False
         now = links[link]
         led = self._led(link, spot, known) if now is None else [now]
         return bool(led) and not any(_may_be_at(spot, model, *each, known) for each in led)
@@ -46,11 +49,30 @@ class LeadsElsewhere:
     def _led(self, link: str, spot: Spot, known: Remembered) -> list[tuple[Spot, str]]:
         """Where a link may have led that leads nowhere now, each with the model."""
         earlier = [each for each in known.earlier.items() if not is_of_number(each[0])]
-        alike = [each for each in known.spots.items() if each[0][1:3] == spot[1:3]]
+        here = known.device.spots
+        # Each node that the device still has leads a link of its own.
+        alike = [each for each in known.earlier.items() if each[0][1:3] == spot[1:3] and each[0] not in here]
         tied = [each for each in alike if each[0].port == self._ties.get(link)]
         # The unit at the tied port had the link; without a tie, the unit that was lost first. A unit that was
         # lost later with the same serial number had a long name.
         return (tied or alike)[:1] or earlier
+
+
+def is_elsewhere(was: Spot, now: Spot, plugged: Plugged, *, by_property: bool) -> bool:
+    """Whether a link that led to one spot and leads to another one leads to another device node.
+
+    by_property  whether the rule names properties that tell the unit, wherever it is
+    """
+    is_moved = (
+        was.of_all != now.of_all
+        and was.within == now.within
+        and was.number == now.number
+        # A unit at another port is known by its serial number, one with another number by its port.
+        and (by_property or was.port == now.port or was.serial == now.serial)
+        # Which of its siblings it is can only be told when all are there.
+        and len(plugged.siblings.get(was.of_all, (0,))) == plugged.count_at(now)
+    )
+    return was != now and not (is_moved and not plugged.is_taken(was))
 
 
 def _may_be_at(spot: Spot, model: str, was: Spot, was_model: str, known: Remembered) -> bool:

@@ -66,7 +66,7 @@ def as_given(
     """
     # Usually there are none, and pods may hold thousands of ids.
     found = {id_: devices[id_] for id_ in allocated.values() if id_ in devices}
-    with_earlier = {id_ for id_, known in found.items() if known.earlier}
+    with_earlier = {id_ for id_, known in found.items() if known.earlier or known.first}
     # The pod of another id may have a part that has gone.
     others = {
         holding.device
@@ -76,7 +76,7 @@ def as_given(
     changed: dict[str, Remembered] = {}
     for id_, known in found.items():
         if id_ in with_earlier - others:
-            changed[id_] = replace(known, not_given=frozenset(), earlier={}, docks={})
+            changed[id_] = replace(known, not_given=frozenset(), earlier={}, docks={}, first={})
         elif known.not_given:
             changed[id_] = replace(known, not_given=frozenset())
     return {**devices, **changed} if changed else devices

@@ -79,7 +79,7 @@ def _is_as_given(id_: str, holding: Holding, offer: Offer | None, known: Remembe
         offer is not None
         and known is not None
         and known.absent_since is None
-        and not known.earlier
+        and not (known.earlier or known.first)
         and id_ in offer.ids
         and id_ not in offer.withheld
         and holding.shared is _is_shared(offer)
@@ -154,12 +154,15 @@ class _Others:
     def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[tuple[str, Spot]]:
         """The other devices of the same unit that pods got, perhaps at another port, and where it is now."""
         for spot, model in device.spots_with_models:
+            if self._has_stayed(device, spot):
+                continue
             others = dict.fromkeys(self._whereabouts.at_other_ports(spot, model, device))
             for id_ in filter(device.id.__ne__, others):
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.
-                is_twin = self._may_be_twin(device, spot, model) and (
+                is_same = was.basis == device.basis and "" != was.key_hash == device.key_hash
+                is_twin = (is_same or self._may_be_twin(device, spot, model)) and (
                     was.unit in self._ties or (device.id in self.held and self._is_tied(device, spot))
                 )
                 # Both have ids of the same properties, whose values differ.
@@ -169,7 +172,9 @@ class _Others:
                     and "" not in (was.key_hash, device.key_hash)
                     and was.key_hash != device.key_hash
                 )
-                if not (is_twin or by_values or was.basis == "port" or self._is_where_it_was(known, spot)):
+                if not (
+                    is_twin or by_values or was.basis == "port" or self._is_where_it_was(known, spot, model)
+                ):
                     self.moved.setdefault(id_, []).append(spot)
                     yield id_, spot
 
@@ -178,6 +183,15 @@ class _Others:
         if dock := device.docks.get(spot):
             return Twin("serial", dock.serial, dock.model, HUB) in self._twins
         return may_be_twin(self._twins, spot, model)
+
+    def _has_stayed(self, device: Device, spot: Spot) -> bool:
+        """Whether the pod of a device has had the very node at a spot all along: no other pod got it."""
+        was = self._renewal.devices.get(device.id) if device.id in self.held else None
+        if was is None or was.absent_since is not None or spot not in was.spots:
+            return False
+        links = {link for link, at in zip(device.links, device.spots, strict=False) if at == spot}
+        nodes = {each for each in device.also if is_of_node(each) and each.serial in links}
+        return bool(nodes) and nodes.issubset(was.also)
 
     def _is_own(self, id_: str, spot: Spot) -> bool:
         """Whether a pod got an id for a unit with the serial number of the one at a spot."""
@@ -189,11 +203,13 @@ class _Others:
         links = [link for link, at in zip(device.links, device.spots, strict=False) if at == spot]
         return not self._ties.keys().isdisjoint((device.unit, *links, *map(short_name, links)))
 
-    def _is_where_it_was(self, known: Remembered, now: Spot) -> bool:
+    def _is_where_it_was(self, known: Remembered, now: Spot, model: str) -> bool:
         """Whether device nodes that a pod got are still there: then what is elsewhere is another unit.
 
-        now  where the unit seems to be
+        now, model  where the unit seems to be
         """
+        if known.got_first(now, model):
+            return False
         mine = known.spots.keys()
         ports = {spot.port for spot in mine if spot[1:3] == now[1:3] and spot.serial}
         unit = (spot for spot in mine if spot.port in ports and spot.serial == now.serial)

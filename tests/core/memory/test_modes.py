@@ -1,0 +1,164 @@
+"""A unit of a pod changes its model at its port, as a modem does with its mode, or another unit is there."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory.saved import dump, load
+from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.edits import Node, rule
+
+#: Each daemon sees a new device node with a new number at every plug.
+_plugs = count(1)
+
+#: Rules, and the prefix of the id that a pod gets.
+GROUPINGS = {
+    "node": rule("x"),
+    "unit": rule("x", 'group_by = "usb_device"'),
+    "all": rule("x", 'group_by = "all"'),
+    "property": rule("x", 'group_by = "RIG"'),
+    "hub": rule("x", 'group_by = { ID_MODEL_ID = "b0b0" }'),
+}
+
+DELETE = "the device plugged in now may not be the one that a pod got; delete that pod"
+
+
+def a_modem(
+    port: str, product: str, ports: int = 1, *, serial: str | None = "S", rig: str = "left"
+) -> Sequence[UdevDevice]:
+    """The serial ports of a unit that has just been plugged in, behind a hub without a serial number."""
+    at = next(_plugs)
+    usb = a_usb_device(f"{port}.1", product=product, serial=serial, devnum=at)
+    hub = a_usb_device(port, product="b0b0", serial=None, devnum=at + 1)
+    hub = replace(hub, properties={**hub.properties, "TYPE": "9/0/1"})
+    usb = replace(usb, parent=hub, incarnation=100 * at)
+    return [
+        replace(
+            a_usb_node(
+                usb,
+                "tty",
+                f"ttyUSB{10 * at + n}",
+                interface=f"0{n}",
+                number=f"c 188:{10 * at + n}",
+                properties={"RIG": rig},
+            ),
+            incarnation=100 * at + n + 1,
+        )
+        for n in range(ports)
+    ]
+
+
+def leads(node: Node) -> dict[str, int]:
+    """Link -> the interface of its node; only links that lead somewhere."""
+    return {link: int(path[-1]) for link, path in node.inventory.links().items() if path is not None}
+
+
+@pytest.mark.parametrize("rules", GROUPINGS.values(), ids=GROUPINGS)
+@pytest.mark.parametrize("modes", [[("0125", 3), ("0700", 1)], [("0700", 1), ("0125", 3), ("0701", 2)]])
+@pytest.mark.parametrize("is_seen_to_leave", [False, True])
+@pytest.mark.parametrize("serial", ["S", None])
+def test_a_unit_that_changes_its_mode_at_its_port_has_its_links_again_in_the_first_mode(
+    rules: str, modes: Sequence[tuple[str, int]], serial: str | None, *, is_seen_to_leave: bool
+) -> None:
+    node, other = Node(), a_modem("3", "6001", serial="C", rig="left")
+    ids = sorted(node.look(rules, *a_modem("2", *modes[0], serial=serial), *other))
+    for id_ in ids:
+        node.allocate(id_)
+    given = leads(node)
+    for mode in (*modes[1:], modes[0]):
+        if is_seen_to_leave:
+            node.look(rules, *other)
+        node.look(rules, *a_modem("2", *mode, serial=serial), *other)
+        node.memory = load(dump(node.memory))
+    reasons = (node.offer_of(id_).ids[id_].reason for id_ in ids)
+    assert [*filter(None, reasons)] == []
+    assert given.items() <= leads(node).items()
+
+
+@pytest.mark.parametrize("name", ["node", "unit", "all", "property"])
+@pytest.mark.parametrize("is_moved_first", [False, True])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_unit_may_be_at_another_port_in_the_mode_that_its_pod_got(
+    name: str, *, is_moved_first: bool, restarts: bool
+) -> None:
+    rules, node = GROUPINGS[name], Node()
+    (held,) = node.look(rules, *a_modem("1", "6001"))
+    node.allocate(held)
+    given = leads(node)
+    for port, product in (("1", "6015"), ("2", "6015") if is_moved_first else ("1", "6015"), ("2", "6001")):
+        assert node.look(rules, *a_modem(port, product)) == {held: "Healthy"}
+        if restarts:
+            node.memory = load(dump(node.memory))
+        node.look(rules)
+    # Also where it was first.
+    assert node.look(rules, *a_modem("1", "6001")) == {held: "Healthy"}
+    assert leads(node) == given
+
+
+def test_no_pod_keeps_a_unit_of_another_model_when_its_own_is_back() -> None:
+    node, rules = Node(), rule("x")
+    node.look(rules, *a_modem("1", "6001"))
+    node.allocate("x_S")
+    other = a_modem("1", "6015")
+    assert node.look(rules, *other) == {"x_S": "Healthy"}
+    other = a_modem("2", "6015")
+    assert node.look(rules, *other) == {"x_S": "Healthy"}
+    for _ in range(2):
+        assert node.look(rules, *a_modem("1", "6001"), *other)["x_S"] == DELETE
+        assert leads(node) == {}
+        node.memory = load(dump(node.memory))
+
+
+@pytest.mark.parametrize("name", ["property", "hub"])
+@pytest.mark.parametrize("are_seen_to_leave", [False, True])
+def test_a_swap_of_two_models_with_one_serial_number_gives_no_kit_the_unit_of_the_other_one(
+    name: str, *, are_seen_to_leave: bool
+) -> None:
+    rules, node = GROUPINGS[name], Node()
+    ids = sorted(node.look(rules, *a_modem("1", "6001", rig="left"), *a_modem("2", "6015", rig="right")))
+    assert len(ids) == 2
+    for id_ in ids:
+        node.allocate(id_)
+    given = leads(node)
+    if are_seen_to_leave:
+        node.look(rules)
+    told = node.look(rules, *a_modem("2", "6001", rig="right"), *a_modem("1", "6015", rig="left"))
+    assert told == dict.fromkeys(ids, DELETE)
+    assert leads(node) == {}
+    told = node.look(rules, *a_modem("1", "6001", rig="left"), *a_modem("2", "6015", rig="right"))
+    assert told == dict.fromkeys(ids, "Healthy")
+    assert leads(node) == given
+
+
+@pytest.mark.parametrize("rules", [rule("x"), rule("amd.com/x")], ids=["plain ids", "ids with a hash"])
+@pytest.mark.parametrize("mine", [0, 1])
+def test_no_part_of_another_model_gets_an_id_of_a_unit_that_a_pod_holds(mine: int, rules: str) -> None:
+    """A pod would hold it, and then nothing could tell whose the ids without a port are."""
+    node = Node()
+    ids = sorted(node.look(rules, *a_modem("2", "6001", 2)), key=leads(node).__getitem__)
+    node.allocate(ids[mine])
+    node.look(rules)
+    for other in (a_modem("1", "6015", 3), a_modem("1", "6015", 3)):
+        assert "Healthy" not in node.look(rules, *other).values()
+        node.memory = load(dump(node.memory))
+    told = node.look(rules, *other, *a_modem("2", "6001", 2))
+    assert [told[id_] for id_ in ids] == ["Healthy", "Healthy"]
+    assert [leads(node)[id_] for id_ in ids] == [0, 1]
+    # They have been seen side by side, so now the other one has ids of its own.
+    assert [*told.values()].count("Healthy") == 5
+
+
+def test_a_unit_of_a_kit_has_its_link_again_at_its_port_beside_another_model_with_its_serial_number() -> None:
+    rules, node = GROUPINGS["all"], Node()
+    node.look(rules, *a_modem("3", "6015"))
+    one = a_modem("2", "6001")
+    node.look(rules, one[0], *a_modem("3", "6015"))
+    node.allocate("x")
+    given = node.inventory.links()
+    assert None not in given.values()
+    node.look(rules, one[0], *a_modem("4", "6015"))
+    assert node.look(rules, one[0], *a_modem("3", "6015")) == {"x": "Healthy"}
+    assert {node.inventory.links()[link] is not None for link in given} == {True}

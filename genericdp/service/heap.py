@@ -1,13 +1,14 @@
-"""The heap of malloc: memory that the daemon needed only at its busiest moment is given back.
+"""The heap: memory that the daemon needed only at its busiest moment is given back.
 
 The rules of this file:
 
-* Everything here is glibc's. With another C library, nothing happens.
+* What concerns malloc is glibc's. With another C library, that does nothing.
 * Nobody waits for it: memory is given back a while after work, and no timer runs while there is none.
 """
 
 import asyncio
 import ctypes
+import gc
 from contextlib import suppress
 
 #: How long after work memory is given back, in seconds. Much work often follows the first.
@@ -37,15 +38,23 @@ def keep_small() -> None:
 
 
 def give_back() -> None:
-    """Give the kernel all free pages: by itself, free(3) gives back only those at the end of the heap."""
+    """Give the kernel all free pages: by itself, free(3) gives back only those at the end of the heap.
+
+    Objects in cycles are freed first. Otherwise they wait until there are many, and one keeps a whole page.
+    """
+    gc.collect()
     with suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 class Heap:
-    """The heap while the daemon runs. Call `see_work` in its event loop after each piece of work."""
+    """The heap while the daemon runs. Call `see_work` in its event loop after each piece of work.
+
+    What exists before it is never garbage: mostly modules. To look for cycles takes long only among them.
+    """
 
     def __init__(self) -> None:
+        gc.freeze()
         self._due: asyncio.TimerHandle | None = None
 
     def see_work(self) -> None:

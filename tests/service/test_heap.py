@@ -1,8 +1,11 @@
 """The heap of the daemon: what its busiest moment needed is given back."""
 
 import asyncio
+import gc
 import subprocess
 import sys
+import weakref
+from collections.abc import Iterator
 
 import pytest
 
@@ -66,12 +69,38 @@ def test_free_memory_in_the_middle_of_the_heap_is_given_back() -> None:
     assert lines_of(_HOLE) == ["False", "True"]
 
 
-async def test_memory_is_given_back_once_for_all_the_work_until_then(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def heap_of_a_daemon() -> Iterator[Heap]:
+    yield Heap()
+    gc.unfreeze()
+
+
+class _Cycle:
+    """An object that refers to itself."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_objects_in_cycles_are_freed_before_memory_is_given_back() -> None:
+    left = weakref.ref(_Cycle())
+    heap.give_back()
+    assert left() is None
+
+
+@pytest.mark.usefixtures("heap_of_a_daemon")
+def test_cycles_are_not_looked_for_among_what_was_there_before_the_daemon() -> None:
+    assert gc.get_freeze_count() > len(sys.modules)
+
+
+async def test_memory_is_given_back_once_for_all_the_work_until_then(
+    monkeypatch: pytest.MonkeyPatch, heap_of_a_daemon: Heap
+) -> None:
     given_back: list[float] = []
     loop = asyncio.get_running_loop()
     monkeypatch.setattr(heap, "give_back", lambda: given_back.append(loop.time()))
     monkeypatch.setattr(heap, "GIVE_BACK_AFTER_S", 0.05)
-    seen, began = Heap(), loop.time()
+    seen, began = heap_of_a_daemon, loop.time()
     for _ in range(3):
         seen.see_work()
     await until(lambda: given_back)

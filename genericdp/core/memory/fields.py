@@ -6,7 +6,8 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any
 
 from genericdp.core.buses.port import Dock
@@ -159,6 +160,12 @@ def spot(value: Any) -> Spot:
     if number < UNKNOWN:
         raise ValueError(f"{value!r} is not a spot")
     return Spot(port, serial, within, number)
+
+
+def spots_with_models(spots: Any, its_models: Any) -> Iterable[tuple[Spot, str]]:
+    """Each spot with its model, "" where none of them is known."""
+    found = [*map(spot, items(spots))]
+    return zip(found, models(its_models, len(found)) or repeat(""), strict=False)
 
 
 def spot_with_model(value: Any) -> tuple[Spot, str]:

@@ -13,7 +13,6 @@ The rules of this file:
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import repeat
 from typing import Any
 
 from genericdp.core.inventory.offer import Device, Health, ids_of
@@ -207,9 +206,8 @@ def _parse_shares(document: Any) -> Shares:
 
 
 def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
-    def spots_of(key: str) -> tuple[Spot, ...]:
-        found = (fields.spot(spot) for spot in fields.items(entry.get(key, [])))
-        return tuple(spot for spot in found if is_same_boot or not is_of_node(spot))
+    def lasts(spot: Spot) -> bool:
+        return is_same_boot or not is_of_node(spot)
 
     spots = tuple(fields.spot(spot) for spot in fields.items(entry.get("spots", [])))
     docks = dict(map(fields.spot_with_dock, fields.items(entry.get("docks", []))))
@@ -228,25 +226,19 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         spots=spots,
         models=fields.models(entry.get("models", []), len(spots)),
         docks={spot: docks.pop(spot) for spot in spots if spot in docks},
-        also=spots_of("also"),
+        also=tuple(filter(lasts, map(fields.spot, fields.items(entry.get("also", []))))),
     )
+    earlier = fields.spots_with_models(entry.get("earlier", []), entry.get("earlier_models", []))
     return Remembered(
         fields.resource(entry["resource"]),
         device,
-        earlier=_parse_earlier(entry, is_same_boot=is_same_boot),
+        earlier={spot: model for spot, model in earlier if lasts(spot)},
         listed=fields.truth(entry.get("listed", True)),
         is_of_this_boot=fields.truth(entry.get("of_this_boot", True)),
         not_given=frozenset(map(fields.spot, fields.items(entry.get("not_given", [])))),
         docks=docks,
         first=dict(map(fields.spot_with_model, fields.items(entry.get("first", [])))),
     )
-
-
-def _parse_earlier(entry: Any, *, is_same_boot: bool) -> Mapping[Spot, str]:
-    spots = [fields.spot(spot) for spot in fields.items(entry.get("earlier", []))]
-    models = fields.models(entry.get("earlier_models", []), len(spots)) or repeat("")
-    found = zip(spots, models, strict=False)
-    return {spot: model for spot, model in found if is_same_boot or not is_of_node(spot)}
 
 
 def _parse_holding(id_: str, entry: Any) -> Holding:

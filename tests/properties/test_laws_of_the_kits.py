@@ -1,6 +1,7 @@
 """Laws of kits, devices of several units, beside plain resources, while units move and rules are edited.
 
-Also for units with one serial number: other models, and twins that a property tells apart.
+Also for units with one serial number: other models, and twins that a property tells apart. And for units that
+change their model at their port, as a modem does with its mode.
 """
 
 from collections.abc import Collection
@@ -71,6 +72,7 @@ class Unit:
     """A unit as it says what it is, and the ports at which it is plugged in.
 
     dock  the serial number of the dock that it is a part of. Then the ports are those of the dock
+    mode  its other model
     """
 
     serial: str | None
@@ -78,6 +80,7 @@ class Unit:
     ports: str = PORTS
     colour: str = ""
     dock: str = ""
+    mode: str = ""
 
 
 OF_ALL = "units with serial numbers of their own"
@@ -85,6 +88,7 @@ OF_DOCKS = "parts of docks"
 OF_THREE = "three models with one serial number"
 OF_COLOURS = "twins that a property tells apart"
 BEHIND_DOCKS = "units without serial numbers behind docks"
+WITH_MODES = "units with serial numbers of their own and two modes"
 
 #: The parts of docks have ports of their own. With three models, a port may have been that of another one.
 UNITS = {
@@ -97,6 +101,11 @@ UNITS = {
         Unit("A", "6015", "1234", "green"),
     ),
     BEHIND_DOCKS: (Unit(None, "6001", dock="D1"), Unit(None, "6001", dock="D2"), Unit("B", "6001")),
+    WITH_MODES: (
+        Unit("A", "6001", mode="6015"),
+        Unit("B", "6015", mode="6001"),
+        Unit("C", "6015", mode="6014"),
+    ),
 }
 
 
@@ -106,7 +115,7 @@ def _rules_for(units: str) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Pod:
-    """What a pod got: link -> the number of the unit, and the port where that was.
+    """What a pod got: link -> the number of the unit, and the port where that was, and the model.
 
     has_moved  whether a unit of it was seen at another port since
     may_be     what may be a unit of it in another mode
@@ -116,6 +125,7 @@ class Pod:
     resource: str
     got: dict[str, int]
     ports: dict[int, str]
+    models: dict[int, str]
     rules: str
     has_moved: bool = False
     may_be: set[int | None] = field(default_factory=set)
@@ -129,6 +139,7 @@ class Kits:
         self.all_rules = _rules_for(units)
         self.at: dict[int, tuple[str, int]] = {}
         self.last_at: dict[int, str] = {}
+        self.models = {number: unit.product for number, unit in enumerate(self.units)}
         self.plugs = 0
         self.pods: list[Pod] = []
         self.look()
@@ -144,7 +155,7 @@ class Kits:
     def _device(self, number: int, port: str, plug: int) -> UdevDevice:
         unit = self.units[number]
         at = f"{port}.1" if unit.dock else port
-        usb = a_usb_device(at, serial=unit.serial, product=unit.product, devnum=2 + plug)
+        usb = a_usb_device(at, serial=unit.serial, product=self.models[number], devnum=2 + plug)
         if unit.dock:
             dock = a_usb_device(port, serial=unit.dock, product="d0cc", devnum=102 + plug)
             usb = replace(usb, parent=replace(dock, incarnation=1000 + plug))
@@ -154,6 +165,16 @@ class Kits:
 
     def plug(self, number: int, which: int) -> None:
         self._change(number, which)
+        self.look()
+
+    def flip(self, number: int) -> None:
+        """A unit changes its mode, plugged in or not."""
+        unit = self.units[number]
+        if unit.mode:
+            self.models[number] = unit.mode if self.models[number] == unit.product else unit.product
+            if number in self.at:
+                self.plugs += 1
+                self.at[number] = self.at[number][0], self.plugs
         self.look()
 
     def _change(self, number: int, which: int) -> None:
@@ -214,7 +235,8 @@ class Kits:
         units = {link: unit for link, unit in got.items() if unit is not None}
         assert units.keys() == got.keys(), f"{id_} was given although a link of it leads nowhere"
         ports = {unit: self.at[unit][0] for unit in units.values()}
-        self.pods.append(Pod(id_, offer.resource.name, units, ports, self.rules))
+        models = {unit: self.models[unit] for unit in units.values()}
+        self.pods.append(Pod(id_, offer.resource.name, units, ports, models, self.rules))
 
     def delete(self, which: int) -> None:
         if self.pods:
@@ -255,7 +277,8 @@ class Kits:
         """
         for pod in self.pods:
             ports = {number: port for number, (port, _) in self.at.items()}
-            if ports == pod.ports and pod.rules == self.rules and not (by_port and pod.has_moved):
+            is_as_given = ports == pod.ports and pod.models.items() <= self.models.items()
+            if is_as_given and pod.rules == self.rules and not (by_port and pod.has_moved):
                 now = {link: self._unit_behind(link) for link in pod.got}
                 assert now == pod.got, (now, pod)
 
@@ -277,6 +300,7 @@ steps = st.one_of(
     st.tuples(st.just("plug"), st.integers(0, 2), numbers),
     st.tuples(st.just("plug"), st.integers(0, 2), numbers),
     st.tuples(st.sampled_from(["admit", "admit", "delete", "replace"]), numbers),
+    st.tuples(st.just("flip"), st.integers(0, 2)),
     st.tuples(st.just("edit"), st.integers(0, len(RULES) - 1)),
     st.lists(st.tuples(st.integers(0, 2), numbers), max_size=4).map(lambda changes: ("restart", *changes)),
     st.lists(st.tuples(st.integers(0, 2), numbers), max_size=4).map(lambda changes: ("boot", *changes)),
@@ -311,6 +335,9 @@ ONE_LEAVES = [
 ]
 
 
+#: A unit changes its mode and back.
+FLIPPED = [("plug", 0, 0), ("admit", 0), ("flip", 0), ("flip", 0)]
+
 BEGINNINGS = [(units, rules) for units in UNITS for rules in sorted(_rules_for(units))]
 
 
@@ -318,6 +345,7 @@ BEGINNINGS = [(units, rules) for units in UNITS for rules in sorted(_rules_for(u
 @example((OF_DOCKS, "all in one kit"), ANOTHER_MODEL)
 @example((OF_THREE, "a kit of three ports"), MOVED_TO_THE_KIT)
 @example((OF_COLOURS, "two resources"), ONE_LEAVES)
+@example((WITH_MODES, "all in one kit"), FLIPPED)
 @given(st.sampled_from(BEGINNINGS), st.lists(steps, max_size=16))
 def test_each_pod_has_its_own_units_or_none(
     beginning: tuple[str, str], history: list[tuple[object, ...]]
@@ -326,6 +354,6 @@ def test_each_pod_has_its_own_units_or_none(
     for name, *arguments in history:
         getattr(kits, str(name))(*arguments)
         if beginning[0] != OF_THREE:
-            kits.check_return(by_port=beginning[0] != OF_ALL)
-        if beginning[0] == OF_ALL:
+            kits.check_return(by_port=beginning[0] not in (OF_ALL, WITH_MODES))
+        if beginning[0] in (OF_ALL, WITH_MODES):
             kits.check_free()

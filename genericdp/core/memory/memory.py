@@ -64,7 +64,7 @@ class Memory:
             self.known_ports,
             port_of=self._port_of,
             port_at=self._port_at,
-            leads_elsewhere=LeadsElsewhere(self.devices, self.ties),
+            leads_elsewhere=LeadsElsewhere(self.devices, self.ties, self.held),
             at=self._at,
             twins=self.twins,
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),

@@ -17,19 +17,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain, product
+from itertools import product
 
 from genericdp.core.buses.port import Dock, is_hub, model_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import (
-    USB_NODE,
-    Spot,
-    is_of_node,
-    is_of_number,
-    may_be_model,
-)
+from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
 from genericdp.core.rules.resource import Resource
@@ -109,13 +103,17 @@ class Whereabouts:
             if spot.may_be(other):
                 yield id_
 
-    def at_other_ports(self, spot: Spot, model: str, device: Device) -> Iterator[str]:
-        """The devices that have or had this node of the unit (device, model) at another port."""
-        keys = _keys_of(spot, device.docks.get(spot), device.key_hash)
-        found = (self._of_units.get(key, ()) for key in keys)
-        for at, other, id_ in chain.from_iterable(found):
-            if at.port != spot.port and may_be_model(model, other) and not _are_told_apart(at, spot):
-                yield id_
+    def at_other_ports(self, spot: Spot, model: str, device: Device) -> Mapping[str, bool]:
+        """The devices that have or had this node of the unit (device, model) at another port.
+
+        With each, whether only property values identify the unit.
+        """
+        ids: dict[str, bool] = {}
+        for key in _keys_of(spot, device.docks.get(spot), device.key_hash):
+            for at, other, id_ in self._of_units.get(key, ()):
+                if at.port != spot.port and may_be_model(model, other) and not _are_told_apart(at, spot):
+                    ids[id_] = ids.get(id_, True) and key[0] == "values"
+        return ids
 
     @cached_property
     def _of_units(self) -> Mapping[tuple[str, ...], Sequence[tuple[Spot, str, str]]]:
@@ -130,20 +128,21 @@ class Whereabouts:
         return found
 
 
-def _has_serial(spot: Spot) -> bool:
+def has_serial(spot: Spot) -> bool:
+    """Whether the unit at a spot says a serial number that tells which one it is."""
     return spot.serial != "" and not why_filler(spot.serial)
 
 
 def _are_told_apart(spot: Spot, other: Spot) -> bool:
     """Whether the serial numbers at two spots are those of two units, whatever else they have in common."""
-    return spot.serial != other.serial and _has_serial(spot) and _has_serial(other)
+    return spot.serial != other.serial and has_serial(spot) and has_serial(other)
 
 
 def _keys_of(spot: Spot, dock: Dock | None, key_hash: str) -> Iterator[tuple[str, ...]]:
     """The keys that identify a node at any port: serial number, dock, or the property values in the id."""
     if is_of_number(spot):
         return
-    if _has_serial(spot):
+    if has_serial(spot):
         yield "serial", spot.serial, spot.within
     if dock:
         yield "dock", dock.serial, dock.at, spot.within

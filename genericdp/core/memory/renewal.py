@@ -179,7 +179,7 @@ class Renewal:
             kept = more[max(0, len(more) - room) :] if is_held else more[:room]
             device = replace(device, links=(*device.links, *kept))
         earlier, docks = self._earlier(device, known) if is_held else ({}, {})
-        first = modes.first_of(device, known) if is_held else {}
+        first = modes.first_of(device, known, self._offers[resource].resource) if is_held else {}
         # The same object is compared at once, so what is remembered becomes the object that is offered. With
         # other links it never is, and then what did not change stays what it was.
         is_same = (

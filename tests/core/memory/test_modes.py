@@ -7,6 +7,8 @@ from itertools import count
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.room import HELD_LINK_LIMIT
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
@@ -162,3 +164,84 @@ def test_a_unit_of_a_kit_has_its_link_again_at_its_port_beside_another_model_wit
     node.look(rules, one[0], *a_modem("4", "6015"))
     assert node.look(rules, one[0], *a_modem("3", "6015")) == {"x": "Healthy"}
     assert {node.inventory.links()[link] is not None for link in given} == {True}
+
+
+@pytest.mark.parametrize("name", ["node", "unit", "hub"])
+@pytest.mark.parametrize("serial", ["0001", "200901010001", None])
+def test_a_serial_number_that_tells_nothing_makes_no_other_model_wait(name: str, serial: str | None) -> None:
+    rules, node = GROUPINGS[name], Node()
+    one, other = a_modem("1", "6001", serial=serial), a_modem("2", "6015", serial=serial)
+    ids = node.look(rules, *one, *other)
+    held = next(link for link, path in node.inventory.links().items() if path == one[0].device_node)
+    node.allocate(held.partition("@")[0])
+    node.look(rules, *one)
+    assert node.look(rules, *one, *other) == dict.fromkeys(ids, "Healthy")
+    # One that comes later, too.
+    third = a_modem("3", "6014", serial=serial)
+    assert {*node.look(rules, *one, *other, *third).values()} == {"Healthy"}
+
+
+@pytest.mark.parametrize("name", ["all", "property"])
+@pytest.mark.parametrize("restarts", ["", "same boot", "another boot"])
+def test_a_modem_that_starts_in_another_mode_has_its_links_at_each_port(name: str, restarts: str) -> None:
+    rules, node = GROUPINGS[name], Node()
+    rest = a_modem("7", "6014", serial="GPS")
+    (held,) = node.look(rules, *a_modem("1", "6001", 2), *rest)
+    node.allocate(held)
+    given = leads(node)
+    for port in "22312":
+        node.look(rules, *rest)
+        node.look(rules, *a_modem(port, "6015"), *rest)
+        for last in (a_modem(port, "6001", 2), a_modem(port, "6001", 2)):
+            assert node.look(rules, *last, *rest) == {held: "Healthy"}
+            assert given.items() <= leads(node).items()
+            node.look(rules, *rest)
+            if restarts:
+                node.memory = load(dump(node.memory, "same boot"), restarts)
+
+
+def test_a_kit_has_its_unit_again_after_another_model_was_at_its_port_over_two_boots() -> None:
+    rules, node = GROUPINGS["hub"], Node()
+    ids = sorted(node.look(rules, *a_modem("2", "6001"), *a_modem("3", "6015")))
+    for id_ in ids:
+        node.allocate(id_)
+    given = leads(node)
+    node.memory = load(dump(node.memory, "one"), "two")
+    node.look(rules, *a_modem("2", "6015"))
+    node.memory = load(dump(node.memory, "two"), "three")
+    told = node.look(rules, *a_modem("2", "6001"), *a_modem("3", "6015"))
+    assert told == dict.fromkeys(ids, "Healthy")
+    assert leads(node) == given
+
+
+def test_the_unit_of_a_pod_stays_its_own_after_another_model_was_in_its_kit() -> None:
+    at = '{{ SUBSYSTEM = "tty", usb = {{ port = [{}] }} }}'
+    rules = rule("x", 'group_by = "all"', match=at.format('"1.1", "2.1", "3.1"')) + rule("o")
+    node, own, other = Node(), a_modem("3", "6001"), a_modem("2", "6015")
+    node.look(rules, *a_modem("2", "6001"))
+    node.allocate("x")
+    for plugged in ((), other, (*other, *own), own, ()):
+        node.look(rules, *plugged)
+    told = node.look(rules, *a_modem("4", "6001"))
+    assert told.pop("x") == "it is unplugged"
+    assert [*told.values()] == ["a pod may still hold it as x of example.com/x"]
+
+
+def test_models_that_a_device_invents_do_not_fill_the_memory() -> None:
+    rules, node = rule("x", 'group_by = "all"'), Node()
+    node.look(rules, *a_modem("1", "6001"))
+    node.allocate("x")
+    first = {Spot(f"/{number}", "S", "if00"): "6001:0" for number in range(HELD_LINK_LIMIT)}
+    node.memory = replace(
+        node.memory, devices={id_: replace(known, first=first) for id_, known in node.memory.devices.items()}
+    )
+    node.look(rules, *a_modem("1", "6015"))
+    assert node.memory.devices["x"].first == first
+
+
+def test_no_model_stays_in_mind_if_the_id_means_the_port() -> None:
+    rules, node = rule("x", 'group_by = "usb_device"', 'identity = "port"'), Node()
+    (held,) = node.look(rules, *a_modem("1", "6001"))
+    node.allocate(held)
+    assert node.look(rules, *a_modem("1", "6015")) == {held: "Healthy"}
+    assert node.memory.devices[held].first == {}

@@ -138,6 +138,24 @@ def test_a_unit_stays_its_own_pods_when_another_one_of_its_colour_leaves(
         assert node.look(rules, own, other) == dict.fromkeys(ids, "Healthy")
 
 
+@pytest.mark.parametrize(
+    "keys", ['identity = ["ID_COLOR"]', 'identity = ["ID_COLOR"]\ngroup_by = "usb_device"']
+)
+def test_a_unit_with_a_serial_number_of_its_own_waits_at_each_port_beside_another_one_of_its_colour(
+    keys: str,
+) -> None:
+    rules, node = rule("x", keys), Node()
+    one = a_red_one(0, "1", "A")
+    ids = sorted(node.look(rules, one, a_red_one(1, "2", "B")), key=len)
+    for id_ in ids:
+        node.allocate(id_)
+    node.look(rules, one)
+    told = node.look(rules, one, a_red_one(2, "3", "B"))
+    assert told.pop(ids[0]) == "Healthy"
+    assert told.pop(ids[1]).startswith("it is unplugged")
+    assert [*told.values()] == [f"a pod may still hold it as {ids[1]}"]
+
+
 @pytest.mark.parametrize("keys", BY_COLOUR)
 def test_a_unit_of_another_colour_does_not_wait(keys: str) -> None:
     node = Node()

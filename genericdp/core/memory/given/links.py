@@ -13,14 +13,15 @@ from genericdp.core.inventory.compose import long_name
 from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import Spot, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 
 
 class LeadsElsewhere:
     """`Past.leads_elsewhere`, for these devices and the ties of their links."""
 
-    def __init__(self, devices: Mapping[str, Remembered], ties: Ties) -> None:
-        self._devices, self._ties = devices, ties
+    def __init__(self, devices: Mapping[str, Remembered], ties: Ties, held: Held) -> None:
+        self._devices, self._ties, self._held = devices, ties, held
         # Of each device: link -> where it leads, and to which model; None if nowhere.
         self._links: dict[str, Mapping[str, tuple[Spot, str] | None]] = {}
 
@@ -32,7 +33,7 @@ class LeadsElsewhere:
         links = self._links_of(id_, known)
         if link not in links:
             return False
-        if long_name(link, spot) in links:
+        if (longer := long_name(link, spot)) in links and not self._was_given_only(link, longer, id_):
             return True
         if known.got_first(spot, model):
             return False
@@ -45,6 +46,11 @@ class LeadsElsewhere:
             leads = dict(zip(known.device.links, known.device.spots_with_models, strict=False))
             self._links[id_] = {**dict.fromkeys(known.device.links), **leads}
         return self._links[id_]
+
+    def _was_given_only(self, link: str, longer: str, id_: str) -> bool:
+        """Whether pods got a link of a device, but not its longer name."""
+        mine = [holding.links for holding in self._held.values() if holding.device == id_]
+        return any(link in links for links in mine) and all(links and longer not in links for links in mine)
 
     def _led(self, link: str, spot: Spot, known: Remembered) -> list[tuple[Spot, str]]:
         """Where a link may have led that leads nowhere now, each with the model."""

@@ -8,19 +8,24 @@ The rules of this file:
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import islice
 
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.past import Ties, Twins, may_be_twin
 from genericdp.core.inventory.place import Spot, may_be_model
-from genericdp.core.memory.remembered import Remembered, Units
+from genericdp.core.memory.remembered import Remembered, Units, has_serial
+from genericdp.core.memory.room import HELD_LINK_LIMIT
 from genericdp.core.rules.resource import Resource
 
 
-def first_of(device: Device, known: Remembered) -> Mapping[Spot, str]:
+def first_of(device: Device, known: Remembered, resource: Resource) -> Mapping[Spot, str]:
     """`Remembered.first` of a device that a pod holds.
 
-    device  what is offered under its id now
+    device    what is offered under its id now
+    resource  see `is_another_unit`
     """
+    if resource.identity != "serial":
+        return {}
     if (device.spots, device.models) == (known.device.spots, known.device.models):
         return known.first
     here = dict(device.spots_with_models)
@@ -36,7 +41,8 @@ def first_of(device: Device, known: Remembered) -> Mapping[Spot, str]:
         and not may_be_model(here.get(spot, ""), model)
         and not known.got_first(spot, here[spot])
     }
-    return {**new, **kept}
+    # What the pod got came first. A device may invent the rest.
+    return dict(islice({**kept, **new, **kept}.items(), HELD_LINK_LIMIT))
 
 
 def is_another_unit(
@@ -61,7 +67,10 @@ def is_of_another_model(device: Device, held: Iterable[Remembered], ties: Ties) 
         device.basis == "serial"
         and device.unit not in ties
         and any(
-            spot.port != was.port and spot.serial == was.serial and not may_be_model(model, was_model)
+            spot.port != was.port
+            and spot.serial == was.serial
+            and has_serial(spot)
+            and not may_be_model(model, was_model)
             for each in held
             for was, was_model in each.spots.items()
             for spot, model in device.spots_with_models
@@ -85,7 +94,9 @@ def _is_elsewhere(known: Remembered, device: Device, units: Units, twins: Twins)
     """Whether a unit that a pod got is at another port now, and another model is where it was."""
     models = dict(device.spots_with_models)
     changed = {
-        spot: model for spot, model in known.spots.items() if not may_be_model(models.get(spot, ""), model)
+        spot: model
+        for spot, model in known.spots.items()
+        if not may_be_model(models.get(spot, ""), model) and not known.got_first(spot, models[spot])
     }
     return any(
         not may_be_twin(twins, spot, model)

@@ -46,7 +46,13 @@ def with_not_given(
         not_given = frozenset(
             spot
             for spot, model, link in new
-            if spot in others or (own and link not in own and not _may_be_of(lost, spot, model))
+            if spot in others
+            or (
+                own
+                and link not in own
+                and not _may_be_of(lost, spot, model)
+                and not was.got_first(spot, model)
+            )
         )
         if not_given != known.not_given:
             changed[id_] = replace(known, not_given=not_given)

@@ -156,13 +156,13 @@ class _Others:
         for spot, model in device.spots_with_models:
             if self._has_stayed(device, spot):
                 continue
-            others = dict.fromkeys(self._whereabouts.at_other_ports(spot, model, device))
-            for id_ in filter(device.id.__ne__, others):
+            for id_, is_by_values in self._whereabouts.at_other_ports(spot, model, device).items():
+                if id_ == device.id:
+                    continue
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.
-                is_same = was.basis == device.basis and "" != was.key_hash == device.key_hash
-                is_twin = (is_same or self._may_be_twin(device, spot, model)) and (
+                is_twin = (is_by_values or self._may_be_twin(device, spot, model)) and (
                     was.unit in self._ties or (device.id in self.held and self._is_tied(device, spot))
                 )
                 # Both have ids of the same properties, whose values differ.

@@ -7,7 +7,8 @@ The rules of this file:
 * A node keeps the long name of its link while it is remembered, because a pod may have got that name.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from genericdp.core.inventory.compose import long_name
 from genericdp.core.inventory.past import Ties
@@ -49,8 +50,16 @@ class LeadsElsewhere:
 
     def _was_given_only(self, link: str, longer: str, id_: str) -> bool:
         """Whether pods got a link of a device, but not its longer name."""
-        mine = [holding.links for holding in self._held.values() if holding.device == id_]
+        mine = self._given.get(id_, ())
         return any(link in links for links in mine) and all(links and longer not in links for links in mine)
+
+    @cached_property
+    def _given(self) -> Mapping[str, Sequence[Sequence[str]]]:
+        """The id of a device -> the links that each of its pods got (`Holding.links`)."""
+        found: dict[str, list[Sequence[str]]] = {}
+        for holding in self._held.values():
+            found.setdefault(holding.device, []).append(holding.links)
+        return found
 
     def _led(self, link: str, spot: Spot, known: Remembered) -> list[tuple[Spot, str]]:
         """Where a link may have led that leads nowhere now, each with the model."""

@@ -109,8 +109,12 @@ UNITS = {
 }
 
 
+#: In another mode, at another port and under another rule, a unit counts as another one.
+OF_ONE_RULE = {name: RULES[name] for name in ("all in one kit", "no kit")}
+
+
 def _rules_for(units: str) -> dict[str, str]:
-    return {OF_COLOURS: BY_COLOUR, BEHIND_DOCKS: OF_DOCK}.get(units, RULES)
+    return {OF_COLOURS: BY_COLOUR, BEHIND_DOCKS: OF_DOCK, WITH_MODES: OF_ONE_RULE}.get(units, RULES)
 
 
 @dataclass(slots=True)
@@ -185,6 +189,8 @@ class Kits:
             self.at[number] = port, self.plugs
 
     def edit(self, which: int) -> None:
+        if self.all_rules is OF_ONE_RULE:
+            return
         self.rules = sorted(self.all_rules)[which % len(self.all_rules)]
         self.look()
 
@@ -254,13 +260,8 @@ class Kits:
                 ports = pod.ports[own], self.last_at.get(own)
                 if unit not in (None, own, *had) and own not in self.at and self._is_at(unit, ports, own):
                     pod.may_be.add(unit)
-                # Of several models with one serial number in one kit, the port tells which one has a link.
-                is_own = (
-                    unit in pod.got.values()
-                    and len({self.units[each].serial for each in pod.got.values()}) == 1
-                )
                 may_be = pod.may_be if own not in self.at else ()
-                assert unit in (None, own, *may_be) or is_own, (link, unit, pod)
+                assert unit in (None, own, *may_be), (link, unit, pod)
 
     def check_free(self) -> None:
         """A unit that no pod got is offered, if all have serial numbers of their own."""

@@ -148,6 +148,7 @@ class Builder:
         ties = {unit: assigned.ties[unit] for unit in dict.fromkeys(names) if unit in assigned.ties}
         plain: dict[str, str] = {}
         forged: list[tuple[str, Spot, str]] = []
+        models: dict[str, str] = {}
         twins = {twin for identity in identities for twin in identity.twins}
         for (group, identity), id_, unit in zip(identified, assigned.ids, assigned.units, strict=True):
             links = links_of(group, identity, id_, past)
@@ -155,6 +156,7 @@ class Builder:
             ties |= links.ties
             plain |= links.plain
             forged += links.forged
+            models |= links.models
             twins |= links.twins
             try:
                 device = composer.compose(group, identity, id_, unit, links.names)
@@ -176,6 +178,7 @@ class Builder:
             plain=assigned.plain,
             links=plain,
             forged=forged,
+            models=models,
             unknown=past.unknown,
             of_several=past.of_several,
             doubted=assigned.doubted,
@@ -194,7 +197,7 @@ class _Draft:
     may_be_twins  what its units would have in common with twins
     twins     those of `may_be_twins` that twins are known to have in common
     seats, plain, doubted, untold  see `identity.Assignment`
-    links     see `plain` of `compose.Links`; `forged` likewise
+    links     see `plain` of `compose.Links`; `forged` and `models` likewise
     unknown, of_several  see `past.Past`
     """
 
@@ -211,6 +214,7 @@ class _Draft:
     plain: Mapping[str, str]
     links: Mapping[str, str]
     forged: Sequence[tuple[str, Spot, str]]
+    models: Mapping[str, str]
     unknown: Collection[str]
     of_several: Collection[str]
     doubted: Mapping[str, Sequence[str]]
@@ -228,4 +232,5 @@ class _Draft:
             and all(past.port_of(id_) == port for id_, port in self.plain.items())
             and all(past.port_at(link, ()) == port for link, port in self.links.items())
             and all(past.leads_elsewhere(*each) for each in self.forged)
+            and all(past.given_model(link) == model for link, model in self.models.items())
         )

@@ -18,9 +18,20 @@ from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of, names_of
+from genericdp.core.inventory.ids import long_name
 from genericdp.core.inventory.offer import Device, Health, Node
-from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, twin_of, with_wholes
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.past import (
+    NO_TWINS,
+    Past,
+    Ties,
+    Twin,
+    Twins,
+    ports_given,
+    tie_links,
+    twin_of,
+    with_wholes,
+)
+from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.rules.grouping import NODE
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
@@ -32,9 +43,6 @@ _NO_GROUP = str(NOBODY)
 
 #: How many characters of a hash tell the units of one device apart; there are few.
 _MARK_LENGTH = 6
-
-#: The same for nodes that look alike.
-_LONG_MARK_LENGTH = 10
 
 
 class Composer:
@@ -142,6 +150,7 @@ class Links:
     plain    such a name of a filler -> the exact port where it is remembered
     twins    what the units named so would have in common with twins
     forged   such a name, with spot and model of a node that does not have it: a pod got it for another unit
+    models   such a name, or a long one -> the model of the unit for which a pod got it
     """
 
     names: Sequence[str]
@@ -150,6 +159,7 @@ class Links:
     plain: Mapping[str, str] = field(default_factory=dict)
     twins: Twins = NO_TWINS
     forged: Collection[tuple[str, Spot, str]] = ()
+    models: Mapping[str, str] = field(default_factory=dict)
 
 
 def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
@@ -166,29 +176,27 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
             rivals.setdefault(name, {})[spot] = twin_of(place)
             if why_filler(spot.serial):
                 plain[name] = past.port_at(name, ())
-    ties = _tie_links(rivals, past)
-    owners = {**ties, **plain}
+    ties = tie_links(rivals, past)
     # The mark in a name is short, and a serial number can be made for it.
     by_unit = [(name, place.spot, place.model) for name, place in zip(names, places, strict=True)]
     forged = frozenset(each for each in by_unit if each[0] in rivals and past.leads_elsewhere(*each))
+    models = {name: past.given_model(name) for name in ties.keys() & rivals.keys()}
+    owners = {**ties, **plain, **ports_given(models, by_unit, rivals, past)}
     has_it = [owners.get(each[0], each[1].port) == each[1].port and each not in forged for each in by_unit]
     times = Counter(compress(names, has_it))
     links = [
-        name if mine and times[name] == 1 else long_name(name, spot)
-        for name, spot, mine in zip(names, spots, has_it, strict=True)
+        name if mine and times[name] == 1 else _long_name_of(name, spot, model, models, past)
+        for (name, spot, model), mine in zip(by_unit, has_it, strict=True)
     ]
     twins = with_wholes(twin for spots in rivals.values() for twin in spots.values())
-    return Links(links, rivals.keys(), ties, plain, twins, forged)
+    return Links(links, rivals.keys(), ties, plain, twins, forged, models)
 
 
-def long_name(name: str, spot: Spot) -> str:
-    """The link of the node at a spot if another one has its name."""
-    return f"{name}@{hash_of(*spot)[:_LONG_MARK_LENGTH]}"
-
-
-def short_name(link: str) -> str:
-    """The name that `long_name` extended to this link. Meaningless if the link is not a long name."""
-    return link.rpartition("@")[0]
+def _long_name_of(name: str, spot: Spot, model: str, models: dict[str, str], past: Past) -> str:
+    """The long name of a node, unless a pod got that for another model, which was at the same spot."""
+    longer = long_name(name, spot)
+    models[longer] = past.given_model(longer)
+    return longer if may_be_model(models[longer], model) else long_name(name, spot, model)
 
 
 def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:
@@ -211,17 +219,6 @@ def _is_by_unit(group: Group, identity: Identity, spot: Spot) -> bool:
 def _is_foreign(group: Group, identity: Identity, spot: Spot) -> bool:
     """Whether a spot may be on another unit than the one that the group is about."""
     return group.subject is None or spot.port != identity.port.exact
-
-
-def _tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> Ties:
-    """The ties of these names, with new ones for twins in one group, and where only one is in it."""
-    ties = {name: past.ties[name] for name in rivals if name in past.ties}
-    for name, spots in rivals.items():
-        ports = {spot.port for spot in spots}
-        if name not in ties and (len(ports) > 1 or not past.twins.isdisjoint(with_wholes(spots.values()))):
-            # If only one of the twins is in this group, the name is its own.
-            ties[name] = past.port_at(name, spots) or (ports.pop() if len(ports) == 1 else "")
-    return ties
 
 
 def _key_hash(identity: Identity) -> str:

@@ -1,8 +1,12 @@
-"""What an id may look like, to know those of others: of the kubelet, of a saved memory."""
+"""What ids may look like, to know those of the kubelet and of a saved memory; and long names of links."""
 
 import re
 
-from genericdp.core.inventory.identity import ID_LIMIT, REPLICA_ROOM
+from genericdp.core.inventory.identity import ID_LIMIT, REPLICA_ROOM, hash_of
+from genericdp.core.inventory.place import Spot
+
+#: How many characters of a hash tell nodes apart that look alike.
+_LONG_MARK_LENGTH = 10
 
 #: What an id of a device looks like, in either form, and what follows it in the id of a replica.
 _DEVICE_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{ID_LIMIT - REPLICA_ROOM - 1}}}")
@@ -34,3 +38,13 @@ def may_be_current_id(id_: str) -> bool:
     device = id_.rpartition(".")[0]
     owner = device if may_be_id_of(device, id_) else id_
     return may_be_device(owner) and not may_be_id_of(owner.rpartition(".")[0], owner)
+
+
+def long_name(name: str, spot: Spot, *model: str) -> str:
+    """The link of the node at a spot if another one has its name; and of this model, if that has this one."""
+    return f"{name}@{hash_of(*spot, *model)[:_LONG_MARK_LENGTH]}"
+
+
+def short_name(link: str) -> str:
+    """The name that `long_name` extended to this link. Meaningless if the link is not a long name."""
+    return link.rpartition("@")[0]

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.place import Place, Spot
+from genericdp.core.inventory.place import Place, Spot, may_be_model
 from genericdp.core.usb_port import At
 
 #: Ties of twins: the plain id of a unit, or a link that says nothing but its serial number -> the exact port
@@ -108,6 +108,25 @@ class Known(NamedTuple):
     is_held: bool
 
 
+#: A device node of a unit on USB with a serial number, at any port: its spot without the port, and the model.
+Part = tuple[Spot, str]
+
+
+def part_of(spot: Spot, model: str) -> Part:
+    """The part that a spot is, with the model of the unit there."""
+    return spot._replace(port=""), model
+
+
+def is_part(part: Part, other: Part) -> bool:
+    """Whether both may be one."""
+    return part[0] == other[0] and may_be_model(part[1], other[1])
+
+
+def has_serial(spot: Spot) -> bool:
+    """Whether the unit at a spot says a serial number that tells which one it is."""
+    return spot.serial != "" and not why_filler(spot.serial)
+
+
 @dataclass(frozen=True)
 class Past:
     """What is remembered.
@@ -122,6 +141,7 @@ class Past:
                  these spots, or just one with the same serial number and place; "" for any other
     leads_elsewhere  whether a remembered link, as a pod got it, never led to the unit at a spot: none had its
                  serial number, or that one was at another port and not this model
+    given_model  the model of the unit for which a pod got a link; "" if that is not known
     at           what is remembered at ports on USB
     unknown      the devices that pods hold and of which nothing is known but the id
     of_several   those of them that had siblings: the links say so that a pod got, or they were seen
@@ -137,6 +157,7 @@ class Past:
     port_of: Callable[[str], str] = lambda _: ""
     port_at: Callable[[str, Collection[Spot]], str] = lambda *_: ""
     leads_elsewhere: Callable[[str, Spot, str], bool] = lambda *_: False
+    given_model: Callable[[str], str] = lambda _: ""
     at: At = field(default_factory=At)
     unknown: Collection[str] = frozenset()
     of_several: frozenset[str] = frozenset()
@@ -155,6 +176,36 @@ NO_PAST = Past()
 def with_twins(past: Past, twins: Twins) -> Past:
     """What is remembered, with these twins that have just been seen side by side."""
     return past if twins <= past.twins else replace(past, twins=past.twins | twins)
+
+
+def tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> Ties:
+    """The ties of these names, with new ones for twins in one group, and where only one is in it."""
+    ties = {name: past.ties[name] for name in rivals if name in past.ties}
+    for name, spots in rivals.items():
+        ports = {spot.port for spot in spots}
+        if name not in ties and (len(ports) > 1 or not past.twins.isdisjoint(with_wholes(spots.values()))):
+            # If only one of the twins is in this group, the name is its own.
+            ties[name] = past.port_at(name, spots) or (ports.pop() if len(ports) == 1 else "")
+    return ties
+
+
+def ports_given(
+    models: Mapping[str, str],
+    by_unit: Sequence[tuple[str, Spot, str]],
+    rivals: Mapping[str, Mapping[Spot, Twin | None]],
+    past: Past,
+) -> Mapping[str, str]:
+    """The exact ports of nodes that have the links which pods got for their units, by the names of these.
+
+    models   name -> the model of the unit for which a pod got it, "" if that is not known
+    by_unit  name, spot and model of each node. If several are of the model, or it has twins, ports tell them
+    """
+    found: dict[str, str] = {}
+    for name, model in models.items():
+        spots = [spot for each, spot, other in by_unit if each == name and other == model != ""]
+        if len(spots) == 1 and past.twins.isdisjoint(with_wholes([rivals[name][spots[0]]])):
+            found[name] = spots[0].port
+    return found
 
 
 def lost_among(spelled: Callable[[int], str], past: Past) -> tuple[str, ...]:

@@ -168,7 +168,8 @@ def spots_with_models(spots: Any, its_models: Any) -> Iterable[tuple[Spot, str]]
     return zip(found, models(its_models, len(found)) or repeat(""), strict=False)
 
 
-def spot_with_model(value: Any) -> tuple[Spot, str]:
+def part(value: Any) -> tuple[Spot, str]:
+    """A part that a pod got (`remembered.Part`)."""
     at, model = items(value)
     return spot(at), text(model)
 

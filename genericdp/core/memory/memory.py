@@ -9,7 +9,7 @@ from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
-from genericdp.core.memory.given.links import LeadsElsewhere
+from genericdp.core.memory.given.links import GivenLinks
 from genericdp.core.memory.given.parts import as_given
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
@@ -59,12 +59,14 @@ class Memory:
     @property
     def past(self) -> Past:
         """What ids depend on."""
+        given = GivenLinks(self.devices, self.ties)
         past = Past(
             self.ties,
             self.known_ports,
             port_of=self._port_of,
             port_at=self._port_at,
-            leads_elsewhere=LeadsElsewhere(self.devices, self.ties, self.held),
+            leads_elsewhere=given.leads_elsewhere,
+            given_model=given.model_of,
             at=self._at,
             twins=self.twins,
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),

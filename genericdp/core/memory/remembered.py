@@ -21,8 +21,8 @@ from itertools import product
 
 from genericdp.core.buses.port import Dock, is_hub, model_of
 from genericdp.core.device import UdevDevice
-from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.past import Part, has_serial, is_part, part_of
 from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
@@ -41,7 +41,7 @@ class Remembered:
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
     not_given        spots that came to it since a pod got it, and that the pod did not get
     docks            the docks at the spots in `earlier`, see `Device`
-    first            where another model has come since a pod got the device -> the model that the pod got
+    given            link -> the node that a pod got under it, see `Part`; {} while the device has not changed
     """
 
     resource: str
@@ -52,15 +52,25 @@ class Remembered:
     is_of_this_boot: bool = True
     not_given: frozenset[Spot] = frozenset()
     docks: Mapping[Spot, Dock] = field(default_factory=dict)
-    first: Mapping[Spot, str] = field(default_factory=dict)
+    given: Mapping[str, Part] = field(default_factory=dict)
 
     def dock_of(self, spot: Spot) -> Dock | None:
         """The dock at one of its spots."""
         return self.device.docks.get(spot) or self.docks.get(spot)
 
-    def got_first(self, spot: Spot, model: str) -> bool:
-        """Whether a pod got this model of the unit before another one came."""
-        return any(spot[1:] == at[1:] and may_be_model(first, model) for at, first in self.first.items())
+    @property
+    def parts(self) -> Mapping[str, Part]:
+        """`given`, also while the device has not changed: what has links that name its serial number."""
+        if self.given:
+            return self.given
+        spots = self.spots
+        return {link: part_of(at, spots[at]) for link, at in self.led.items() if has_serial(at)}
+
+    @property
+    def missing(self) -> list[Part]:
+        """What a pod got of a unit that the device does not have now, at least not as this model."""
+        here = [part_of(*at) for at in self.device.spots_with_models] if self.given else []
+        return [part for part in self.given.values() if not any(is_part(each, part) for each in here)]
 
     @property
     def spots(self) -> Mapping[Spot, str]:
@@ -120,17 +130,11 @@ class Whereabouts:
         """What tells the unit, and the place within it -> its spot, its model, and the device."""
         found: dict[tuple[str, ...], list[tuple[Spot, str, str]]] = {}
         for id_, known in self._devices.items():
-            # Where another model is now, the one that a pod got first may come back.
-            first = ((spot._replace(port=""), model) for spot, model in known.first.items())
-            for spot, model in (*known.spots.items(), *first):
+            # Where another model is now, the one that a pod got may come back, too.
+            for spot, model in (*known.spots.items(), *known.missing):
                 for key in _keys_of(spot, known.dock_of(spot), known.device.key_hash):
                     found.setdefault(key, []).append((spot, model, id_))
         return found
-
-
-def has_serial(spot: Spot) -> bool:
-    """Whether the unit at a spot says a serial number that tells which one it is."""
-    return spot.serial != "" and not why_filler(spot.serial)
 
 
 def _are_told_apart(spot: Spot, other: Spot) -> bool:

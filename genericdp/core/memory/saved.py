@@ -108,7 +108,9 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         **({"earlier_models": [*known.earlier.values()]} if any(known.earlier.values()) else {}),
         **({"docks": [[_render_spot(at), dock] for at, dock in docks]} if docks else {}),
         **(
-            {"first": [[_render_spot(at), model] for at, model in known.first.items()]} if known.first else {}
+            {"given": {link: [_render_spot(at), of] for link, (at, of) in known.given.items()}}
+            if known.given
+            else {}
         ),
         **({"not_given": [*map(_render_spot, sorted(known.not_given))]} if known.not_given else {}),
         "listed": known.listed,
@@ -237,7 +239,7 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         is_of_this_boot=fields.truth(entry.get("of_this_boot", True)),
         not_given=frozenset(map(fields.spot, fields.items(entry.get("not_given", [])))),
         docks=docks,
-        first=dict(map(fields.spot_with_model, fields.items(entry.get("first", [])))),
+        given={fields.link_of(id_, at): fields.part(each) for at, each in entry.get("given", {}).items()},
     )
 
 

@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import count
+from itertools import chain, count
 
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.offer import Device, Health
 from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.given.modes import given_of
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import HELD_LINK_LIMIT
 from genericdp.core.memory.saved import dump, load
-from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.builders import a_usb_device, a_usb_node, resources_of
 from tests.scenes.edits import Node, rule
 
 #: Each daemon sees a new device node with a new number at every plug.
@@ -227,16 +230,16 @@ def test_the_unit_of_a_pod_stays_its_own_after_another_model_was_in_its_kit() ->
     assert [*told.values()] == ["a pod may still hold it as x of example.com/x"]
 
 
-def test_models_that_a_device_invents_do_not_fill_the_memory() -> None:
-    rules, node = rule("x", 'group_by = "all"'), Node()
-    node.look(rules, *a_modem("1", "6001"))
-    node.allocate("x")
-    first = {Spot(f"/{number}", "S", "if00"): "6001:0" for number in range(HELD_LINK_LIMIT)}
-    node.memory = replace(
-        node.memory, devices={id_: replace(known, first=first) for id_, known in node.memory.devices.items()}
+def test_links_that_a_device_invents_do_not_fill_the_memory() -> None:
+    device = Device(
+        id="x",
+        health=Health.HEALTHY,
+        links=tuple(f"x@{number}" for number in range(HELD_LINK_LIMIT + 1)),
+        spots=tuple(Spot("/1", f"S{number}", "") for number in range(HELD_LINK_LIMIT + 1)),
     )
-    node.look(rules, *a_modem("1", "6015"))
-    assert node.memory.devices["x"].first == first
+    (kit,) = resources_of(rule("x", 'group_by = "all"'))
+    given = given_of(replace(device, models=("1:1",)), Remembered(kit.name, device), kit)
+    assert [*given] == [*device.links[:HELD_LINK_LIMIT]]
 
 
 def test_no_model_stays_in_mind_if_the_id_means_the_port() -> None:
@@ -244,4 +247,79 @@ def test_no_model_stays_in_mind_if_the_id_means_the_port() -> None:
     (held,) = node.look(rules, *a_modem("1", "6001"))
     node.allocate(held)
     assert node.look(rules, *a_modem("1", "6015")) == {held: "Healthy"}
-    assert node.memory.devices[held].first == {}
+    assert node.memory.devices[held].given == {}
+
+
+@pytest.mark.parametrize("name", ["all", "property"])
+@pytest.mark.parametrize("restarts", ["", "same boot", "another boot"])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_no_link_of_a_kit_of_two_models_leads_to_the_other_one_wherever_they_are_moved(
+    name: str, restarts: str, *, is_first: bool
+) -> None:
+    """Whichever of them came first, or both at the same time."""
+    rules, node = GROUPINGS[name], Node()
+    at = {"6001": "2", "6015": "1"}
+    if is_first:
+        node.look(rules, *a_modem("2", "6001"))
+    own = {product: a_modem(port, product) for product, port in at.items()}
+    (held,) = node.look(rules, *chain(*own.values()))
+    node.allocate(held)
+    paths = {product: unit[0].device_node for product, unit in own.items()}
+    given = {
+        link: product
+        for link, path in node.inventory.links().items()
+        for product in at
+        if path == paths[product]
+    }
+    assert len(given) == 2
+    moves = [("6001", "3"), ("6015", "2"), ("6001", "1"), ("6015", ""), ("6001", "2"), ("6015", "1")]
+    for product, port in moves:
+        if port:
+            own[product] = a_modem(port, product)
+        else:
+            del own[product]
+        paths = {product: unit[0].device_node for product, unit in own.items()}
+        for _ in range(2):
+            node.look(rules, *chain(*own.values()))
+            links = node.inventory.links()
+            assert all(links[link] in (None, paths.get(product)) for link, product in given.items())
+            if restarts:
+                node.memory = load(dump(node.memory, "same boot"), restarts)
+    # Both are at their own ports again.
+    links = node.inventory.links()
+    assert {link: links[link] for link in given} == {link: paths[product] for link, product in given.items()}
+
+
+@pytest.mark.parametrize("name", ["all", "property"])
+def test_a_pod_has_its_unit_again_beside_the_model_that_was_at_its_port(name: str) -> None:
+    rules, node = GROUPINGS[name], Node()
+    own = a_modem("2", "6001")
+    (held,) = node.look(rules, *own)
+    node.allocate(held)
+    (link,) = leads(node)
+    other = a_modem("2", "6015")
+    node.look(rules)
+    assert node.look(rules, *other) == {held: "Healthy"}
+    own = a_modem("1", "6001")
+    node.look(rules, *own, *other)
+    for plugged in ((own,), (own, a_modem("2", "6015")), (own, a_modem("3", "6015"))):
+        assert node.look(rules, *chain(*plugged)) == {held: "Healthy"}
+        assert node.inventory.links()[link] == own[0].device_node
+
+
+def test_the_long_link_that_a_pod_got_does_not_lead_to_another_model_at_the_same_port() -> None:
+    rules, node = GROUPINGS["all"], Node()
+    own, other = a_modem("2", "6001"), a_modem("3", "6015")
+    node.look(rules, *own, *other)
+    node.look(rules, *own)
+    node.allocate("x")
+    (link,) = leads(node)
+    node.look(rules)
+    own = a_modem("1", "6001")
+    node.look(rules, *own)
+    node.look(rules, *own, *a_modem("2", "6015"))
+    assert node.inventory.links()[link] is None
+    node.look(rules)
+    own = a_modem("2", "6001")
+    assert node.look(rules, *own) == {"x": "Healthy"}
+    assert node.inventory.links()[link] == own[0].device_node

@@ -794,7 +794,8 @@ def test_a_unit_that_changes_its_mode_and_back_is_its_pods(serial: str | None) -
     for number, product in enumerate(("6015", "6001", "6015", "6001"), start=1):
         assert node.look(rules, a_model(number, "1", product, serial)) == {held: "Healthy"}
         # Only what a serial number tells can be noticed elsewhere.
-        assert bool(node.memory.devices[held].first) is (serial is not None and product == "6015")
+        missing = serial is not None and product == "6015"
+        assert bool(node.memory.devices[held].missing) is missing
         node.memory = load(dump(node.memory))
 
 

@@ -4,29 +4,37 @@ The rules of this file:
 
 * A device chooses its serial number, and its hash in the name of a link is short. So the memory of where the
   link led decides, not its name.
-* A node keeps the long name of its link while it is remembered, because a pod may have got that name.
+* A node keeps the long name of its link while it is remembered, because a pod may have got that name. Where
+  the memory knows which links pods got, these decide.
 """
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
+from collections.abc import Mapping
 
-from genericdp.core.inventory.compose import long_name
-from genericdp.core.inventory.past import Ties
+from genericdp.core.inventory.ids import long_name
+from genericdp.core.inventory.past import Part, Ties, is_part, part_of
 from genericdp.core.inventory.place import Spot, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 
 
-class LeadsElsewhere:
-    """`Past.leads_elsewhere`, for these devices and the ties of their links."""
+class GivenLinks:
+    """For what pods got the links of these devices; `ties` are those of links."""
 
-    def __init__(self, devices: Mapping[str, Remembered], ties: Ties, held: Held) -> None:
-        self._devices, self._ties, self._held = devices, ties, held
+    def __init__(self, devices: Mapping[str, Remembered], ties: Ties) -> None:
+        self._devices, self._ties = devices, ties
+        self._parts: dict[str, Mapping[str, Part]] = {}
         # Of each device: link -> where it leads, and to which model; None if nowhere.
         self._links: dict[str, Mapping[str, tuple[Spot, str] | None]] = {}
 
-    def __call__(self, link: str, spot: Spot, model: str) -> bool:
+    def model_of(self, link: str) -> str:
+        """`Past.given_model`."""
+        id_ = link.partition("@")[0]
+        known = self._devices.get(id_)
+        part = None if known is None else self._parts_of(id_, known).get(link)
+        return "" if part is None else part[1]
+
+    def leads_elsewhere(self, link: str, spot: Spot, model: str) -> bool:
+        """`Past.leads_elsewhere`."""
         id_ = link.partition("@")[0]
         known = self._devices.get(id_)
         if known is None:
@@ -34,32 +42,31 @@ class LeadsElsewhere:
         links = self._links_of(id_, known)
         if link not in links:
             return False
-        if (longer := long_name(link, spot)) in links and not self._was_given_only(link, longer, id_):
+        this, parts = part_of(spot, model), self._parts_of(id_, known)
+        longer = [long_name(link, spot), long_name(link, spot, model)]
+        if any(each in parts and is_part(parts[each], this) for each in longer):
             return True
-        if known.got_first(spot, model):
+        if link not in parts and any(each in links for each in longer):
+            return True
+        if link in parts and is_part(parts[link], this):
             return False
+        # What a pod got under another link is not another mode of what it got under this one.
+        if link in parts and any(is_part(part, this) for part in parts.values()):
+            return True
         now = links[link]
         led = self._led(link, spot, known) if now is None else [now]
         return bool(led) and not any(_may_be_at(spot, model, *each, known) for each in led)
+
+    def _parts_of(self, id_: str, known: Remembered) -> Mapping[str, Part]:
+        if id_ not in self._parts:
+            self._parts[id_] = known.parts
+        return self._parts[id_]
 
     def _links_of(self, id_: str, known: Remembered) -> Mapping[str, tuple[Spot, str] | None]:
         if id_ not in self._links:
             leads = dict(zip(known.device.links, known.device.spots_with_models, strict=False))
             self._links[id_] = {**dict.fromkeys(known.device.links), **leads}
         return self._links[id_]
-
-    def _was_given_only(self, link: str, longer: str, id_: str) -> bool:
-        """Whether pods got a link of a device, but not its longer name."""
-        mine = self._given.get(id_, ())
-        return any(link in links for links in mine) and all(links and longer not in links for links in mine)
-
-    @cached_property
-    def _given(self) -> Mapping[str, Sequence[Sequence[str]]]:
-        """The id of a device -> the links that each of its pods got (`Holding.links`)."""
-        found: dict[str, list[Sequence[str]]] = {}
-        for holding in self._held.values():
-            found.setdefault(holding.device, []).append(holding.links)
-        return found
 
     def _led(self, link: str, spot: Spot, known: Remembered) -> list[tuple[Spot, str]]:
         """Where a link may have led that leads nowhere now, each with the model."""

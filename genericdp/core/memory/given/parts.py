@@ -12,7 +12,9 @@ The rules of this file:
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from genericdp.core.inventory.past import part_of
 from genericdp.core.inventory.place import Spot, may_be_model
+from genericdp.core.memory.given.modes import is_missing
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 
@@ -51,7 +53,7 @@ def with_not_given(
                 own
                 and link not in own
                 and not _may_be_of(lost, spot, model)
-                and not was.got_first(spot, model)
+                and not is_missing(was, part_of(spot, model))
             )
         )
         if not_given != known.not_given:
@@ -72,7 +74,7 @@ def as_given(
     """
     # Usually there are none, and pods may hold thousands of ids.
     found = {id_: devices[id_] for id_ in allocated.values() if id_ in devices}
-    with_earlier = {id_ for id_, known in found.items() if known.earlier or known.first}
+    with_earlier = {id_ for id_, known in found.items() if known.earlier or known.given}
     # The pod of another id may have a part that has gone.
     others = {
         holding.device
@@ -82,7 +84,7 @@ def as_given(
     changed: dict[str, Remembered] = {}
     for id_, known in found.items():
         if id_ in with_earlier - others:
-            changed[id_] = replace(known, not_given=frozenset(), earlier={}, docks={}, first={})
+            changed[id_] = replace(known, not_given=frozenset(), earlier={}, docks={}, given={})
         elif known.not_given:
             changed[id_] = replace(known, not_given=frozenset())
     return {**devices, **changed} if changed else devices

@@ -17,12 +17,13 @@ The rules of this file:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from genericdp.core.inventory.compose import short_name
+from genericdp.core.inventory.ids import short_name
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
-from genericdp.core.inventory.past import Twin, may_be_twin
+from genericdp.core.inventory.past import Twin, may_be_twin, part_of
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of
 from genericdp.core.inventory.twins import HUB
+from genericdp.core.memory.given.modes import is_missing
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
 from genericdp.core.memory.renewal import Renewal
@@ -79,7 +80,7 @@ def _is_as_given(id_: str, holding: Holding, offer: Offer | None, known: Remembe
         offer is not None
         and known is not None
         and known.absent_since is None
-        and not (known.earlier or known.first)
+        and not (known.earlier or known.missing)
         and id_ in offer.ids
         and id_ not in offer.withheld
         and holding.shared is _is_shared(offer)
@@ -208,7 +209,7 @@ class _Others:
 
         now, model  where the unit seems to be
         """
-        if known.got_first(now, model):
+        if is_missing(known, part_of(now, model)):
             return False
         mine = known.spots.keys()
         ports = {spot.port for spot in mine if spot[1:3] == now[1:3] and spot.serial}

@@ -25,7 +25,7 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
-from genericdp.core.memory.given.links import is_elsewhere
+from genericdp.core.memory.given.links import is_elsewhere, taken_of
 from genericdp.core.memory.held import HELD, Held
 from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT
@@ -125,8 +125,7 @@ class Renewal:
         if device.spots == known.device.spots:
             return False
         if not both:
-            taken = filter(self.plugged.is_taken, led.values())
-            stay = (spot for spot in taken if not self._has_left(device.id, spot))
+            stay = (at for at in taken_of(known, device, self.plugged) if not self._has_left(device.id, at))
             return device.id in leads.keys() & {*known.device.links} or any(stay)
         # Of an earlier release. The id is the same only if a property that the rule names says so.
         was_there = {spot.of_all for spot in device.before}

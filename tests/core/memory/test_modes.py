@@ -323,3 +323,20 @@ def test_the_long_link_that_a_pod_got_does_not_lead_to_another_model_at_the_same
     own = a_modem("2", "6001")
     assert node.look(rules, *own) == {"x": "Healthy"}
     assert node.inventory.links()[link] == own[0].device_node
+
+
+@pytest.mark.parametrize("ports", [1, 3])
+def test_a_kit_of_two_models_has_its_links_again_after_one_was_at_the_port_of_the_other_one(
+    ports: int,
+) -> None:
+    rules, node = GROUPINGS["all"], Node()
+    node.look(rules, *a_modem("2", "6001", ports))
+    other = a_modem("1", "6015")
+    node.look(rules, *a_modem("2", "6001", ports), *other)
+    node.allocate("x")
+    links = node.inventory.links().keys()
+    for plugged in (other, (), a_modem("2", "6015"), (), a_modem("2", "6001", ports)):
+        node.look(rules, *plugged)
+    told = node.look(rules, *a_modem("2", "6001", ports), *a_modem("1", "6015"))
+    assert told == {"x": "Healthy"}
+    assert links <= {link for link, path in node.inventory.links().items() if path}

@@ -8,9 +8,10 @@ The rules of this file:
   the memory knows which links pods got, these decide.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from genericdp.core.inventory.ids import long_name
+from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.past import Part, Ties, is_part, part_of
 from genericdp.core.inventory.place import Spot, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
@@ -95,6 +96,13 @@ def is_elsewhere(was: Spot, now: Spot, plugged: Plugged, *, by_property: bool) -
         and len(plugged.siblings.get(was.of_all, (0,))) == plugged.count_at(now)
     )
     return was != now and not (is_moved and not plugged.is_taken(was))
+
+
+def taken_of(known: Remembered, now: Device, plugged: Plugged) -> Iterator[Spot]:
+    """Where a link of a device led and where something is that may be the same: not another model."""
+    was, here = known.spots, dict(now.spots_with_models)
+    alike = (spot for spot in known.led.values() if may_be_model(was[spot], here.get(spot, "")))
+    return filter(plugged.is_taken, alike)
 
 
 def _may_be_at(spot: Spot, model: str, was: Spot, was_model: str, known: Remembered) -> bool:

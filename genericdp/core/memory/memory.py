@@ -194,7 +194,8 @@ class _Numbers:
                 if spot.number != UNKNOWN:
                     mine = found.setdefault(spot.of_all, {})
                     other = mine.get(spot.number, Known("", False))
-                    mine[spot.number] = Known(path or other.sys_path, id_ in held or other.is_held)
+                    is_held = id_ in held and spot not in known.not_given
+                    mine[spot.number] = Known(path or other.sys_path, is_held or other.is_held)
         return found
 
 

@@ -9,7 +9,7 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import PODS_SETTLE_S
 from tests.core.memory.test_renewal import ANY, FIRST, SECOND, SERIAL_CARD
-from tests.scenes.builders import a_usb_node
+from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
 IN_DOUBT = "the device plugged in now may not be the one that a pod got; delete that pod"
@@ -250,3 +250,27 @@ def test_siblings_are_told_by_it_when_the_memory_was_lost() -> None:
     told = node.look(BY_N, a_sibling(0, "b"), a_sibling(1, "a"))
     assert told == dict.fromkeys(ids, "Healthy")
     assert node.inventory.links() == {ids[0]: "/dev/ttyACM1", ids[1]: "/dev/ttyACM0"}
+
+
+@pytest.mark.parametrize("boot_id", ["", "same boot", "another boot"])
+def test_siblings_that_no_pod_got_take_no_device_from_a_pod(boot_id: str) -> None:
+    """They joined a kit, and come again with another number of them before it was seen that they had left."""
+
+    def siblings(port: str, count: int, since: int) -> list[UdevDevice]:
+        usb = replace(a_usb_device(port, serial=f"S{port}", devnum=since), incarnation=1000 + since)
+        nodes = [
+            a_usb_node(usb, "tty", f"ttyUSB{since + n}", interface="00", number=f"c 188:{since + n}")
+            for n in range(count)
+        ]
+        return [replace(node, incarnation=since + n) for n, node in enumerate(nodes)]
+
+    kit, node = rule("kit", 'group_by = "all"'), Node()
+    own = siblings("1", 2, 10)
+    node.look(kit, *own)
+    node.allocate("kit")
+    links = node.inventory.links()
+    node.look(kit, *own, *siblings("2", 3, 20))
+    if boot_id:
+        node.memory = saved.load(saved.dump(node.memory, "same boot"), boot_id)
+    assert node.look(kit, *own, *siblings("2", 1, 30)) == {"kit": "Healthy"}
+    assert links.items() <= node.inventory.links().items()

@@ -7,6 +7,7 @@ first is remembered then.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import starmap
 from typing import NamedTuple
 
 from genericdp.core.fillers import why_filler
@@ -122,9 +123,25 @@ def is_part(part: Part, other: Part) -> bool:
     return part[0] == other[0] and may_be_model(part[1], other[1])
 
 
+def missing_of(given: Mapping[str, Part], here: Iterable[tuple[Spot, str]]) -> Sequence[Part]:
+    """The parts that a pod got under links, of which none is here, at least not of this model."""
+    if not given:
+        return ()
+    models: dict[Spot, list[str]] = {}
+    for place, model in starmap(part_of, here):
+        models.setdefault(place, []).append(model)
+    parts = dict.fromkeys(given.values())
+    return [at for at in parts if not any(may_be_model(at[1], model) for model in models.get(at[0], ()))]
+
+
 def has_serial(spot: Spot) -> bool:
     """Whether the unit at a spot says a serial number that tells which one it is."""
     return spot.serial != "" and not why_filler(spot.serial)
+
+
+def are_told_apart(spot: Spot, other: Spot) -> bool:
+    """Whether the serial numbers at two spots are those of two units, whatever else they have in common."""
+    return spot.serial != other.serial and has_serial(spot) and has_serial(other)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from itertools import product
 from genericdp.core.buses.port import Dock, is_hub, model_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.past import Part, has_serial, is_part, part_of
+from genericdp.core.inventory.past import Part, are_told_apart, has_serial, missing_of, part_of
 from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
@@ -42,6 +42,7 @@ class Remembered:
     not_given        spots that came to it since a pod got it, and that the pod did not get
     docks            the docks at the spots in `earlier`, see `Device`
     given            link -> the node that a pod got under it, see `Part`; {} while the device has not changed
+    missing          the nodes in `given` that it does not have now, at least not of this model
     """
 
     resource: str
@@ -53,6 +54,11 @@ class Remembered:
     not_given: frozenset[Spot] = frozenset()
     docks: Mapping[Spot, Dock] = field(default_factory=dict)
     given: Mapping[str, Part] = field(default_factory=dict)
+    missing: Sequence[Part] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Asked in every step.
+        object.__setattr__(self, "missing", missing_of(self.given, self.device.spots_with_models))
 
     def dock_of(self, spot: Spot) -> Dock | None:
         """The dock at one of its spots."""
@@ -65,12 +71,6 @@ class Remembered:
             return self.given
         spots = self.spots
         return {link: part_of(at, spots[at]) for link, at in self.led.items() if has_serial(at)}
-
-    @property
-    def missing(self) -> list[Part]:
-        """What a pod got of a unit that the device does not have now, at least not as this model."""
-        here = [part_of(*at) for at in self.device.spots_with_models] if self.given else []
-        return [part for part in self.given.values() if not any(is_part(each, part) for each in here)]
 
     @property
     def spots(self) -> Mapping[Spot, str]:
@@ -121,7 +121,7 @@ class Whereabouts:
         ids: dict[str, bool] = {}
         for key in _keys_of(spot, device.docks.get(spot), device.key_hash):
             for at, other, id_ in self._of_units.get(key, ()):
-                if at.port != spot.port and may_be_model(model, other) and not _are_told_apart(at, spot):
+                if at.port != spot.port and may_be_model(model, other) and not are_told_apart(at, spot):
                     ids[id_] = ids.get(id_, True) and key[0] == "values"
         return ids
 
@@ -135,11 +135,6 @@ class Whereabouts:
                 for key in _keys_of(spot, known.dock_of(spot), known.device.key_hash):
                     found.setdefault(key, []).append((spot, model, id_))
         return found
-
-
-def _are_told_apart(spot: Spot, other: Spot) -> bool:
-    """Whether the serial numbers at two spots are those of two units, whatever else they have in common."""
-    return spot.serial != other.serial and has_serial(spot) and has_serial(other)
 
 
 def _keys_of(spot: Spot, dock: Dock | None, key_hash: str) -> Iterator[tuple[str, ...]]:

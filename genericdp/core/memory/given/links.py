@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from genericdp.core.inventory.ids import long_name
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.past import Part, Ties, is_part, part_of
+from genericdp.core.inventory.past import Part, Ties, has_serial, is_part, part_of
 from genericdp.core.inventory.place import Spot, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered
@@ -31,8 +31,13 @@ class GivenLinks:
         """`Past.given_model`."""
         id_ = link.partition("@")[0]
         known = self._devices.get(id_)
-        part = None if known is None else self._parts_of(id_, known).get(link)
-        return "" if part is None else part[1]
+        if known is None:
+            return ""
+        if known.given:
+            return known.given[link][1] if link in known.given else ""
+        # Asked in every step: this is less than to make all parts.
+        now = self._links_of(id_, known).get(link)
+        return now[1] if now and has_serial(now[0]) and now[0] not in known.not_given else ""
 
     def leads_elsewhere(self, link: str, spot: Spot, model: str) -> bool:
         """`Past.leads_elsewhere`."""

@@ -4,7 +4,7 @@ The rules of this file:
 
 * Links are named after the places of the nodes. So the link of one node never becomes that of another,
   whichever nodes are missing. Nodes that look alike get longer names. Only the one of a twin that was there
-  first keeps the short one.
+  first keeps the short one. If a pod got that for a model, the node of this model has it.
 * A template that cannot be expanded is found here, not when a pod is waiting.
 """
 
@@ -180,7 +180,7 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
     # The mark in a name is short, and a serial number can be made for it.
     by_unit = [(name, place.spot, place.model) for name, place in zip(names, places, strict=True)]
     forged = frozenset(each for each in by_unit if each[0] in rivals and past.leads_elsewhere(*each))
-    models = {name: past.given_model(name) for name in ties.keys() & rivals.keys()}
+    models = {name: past.given_model(name) for name in ties}
     owners = {**ties, **plain, **ports_given(models, by_unit, rivals, past)}
     has_it = [owners.get(each[0], each[1].port) == each[1].port and each not in forged for each in by_unit]
     times = Counter(compress(names, has_it))

@@ -40,9 +40,12 @@ def may_be_current_id(id_: str) -> bool:
     return may_be_device(owner) and not may_be_id_of(owner.rpartition(".")[0], owner)
 
 
-def long_name(name: str, spot: Spot, *model: str) -> str:
-    """The link of the node at a spot if another one has its name; and of this model, if that has this one."""
-    return f"{name}@{hash_of(*spot, *model)[:_LONG_MARK_LENGTH]}"
+def long_name(name: str, spot: Spot, model: str = "") -> str:
+    """The link of the node at a spot whose short name another node has.
+
+    model  given if a pod got the name without it for another model at this spot
+    """
+    return f"{name}@{hash_of(*spot, *([model] if model else []))[:_LONG_MARK_LENGTH]}"
 
 
 def short_name(link: str) -> str:

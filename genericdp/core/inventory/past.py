@@ -109,7 +109,8 @@ class Known(NamedTuple):
     is_held: bool
 
 
-#: A device node of a unit on USB with a serial number, at any port: its spot without the port, and the model.
+#: A device node of a unit with a serial number, wherever that is plugged in: its spot without the port, and
+#: the model, "" if it is not on USB.
 Part = tuple[Spot, str]
 
 
@@ -156,9 +157,11 @@ class Past:
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
                  these spots, or just one with the same serial number and place; "" for any other
-    leads_elsewhere  whether a remembered link, as a pod got it, never led to the unit at a spot: none had its
-                 serial number, or that one was at another port and not this model
-    given_model  the model of the unit for which a pod got a link; "" if that is not known
+    leads_elsewhere  whether a remembered link belongs to another node than the one at a spot: a pod got that
+                 node under another link, or the link led to another serial number, or to another model at
+                 another port
+    given_model  the model of the unit for which a pod got a link or, without a pod, to which it leads; "" if
+                 that is not known
     at           what is remembered at ports on USB
     unknown      the devices that pods hold and of which nothing is known but the id
     of_several   those of them that had siblings: the links say so that a pod got, or they were seen
@@ -212,14 +215,17 @@ def ports_given(
     rivals: Mapping[str, Mapping[Spot, Twin | None]],
     past: Past,
 ) -> Mapping[str, str]:
-    """The exact ports of nodes that have the links which pods got for their units, by the names of these.
+    """Link -> the exact port of the only node of the model for which a pod got it.
 
     models   name -> the model of the unit for which a pod got it, "" if that is not known
     by_unit  name, spot and model of each node. If several are of the model, or it has twins, ports tell them
     """
+    by_name: dict[str, list[tuple[Spot, str]]] = {}
+    for name, spot, model in by_unit if models else ():
+        by_name.setdefault(name, []).append((spot, model))
     found: dict[str, str] = {}
     for name, model in models.items():
-        spots = [spot for each, spot, other in by_unit if each == name and other == model != ""]
+        spots = [spot for spot, other in by_name.get(name, ()) if other == model != ""]
         if len(spots) == 1 and past.twins.isdisjoint(with_wholes([rivals[name][spots[0]]])):
             found[name] = spots[0].port
     return found

@@ -169,9 +169,12 @@ def spots_with_models(spots: Any, its_models: Any) -> Iterable[tuple[Spot, str]]
 
 
 def part(value: Any) -> tuple[Spot, str]:
-    """A part that a pod got (`remembered.Part`)."""
+    """A part that a pod got (`past.Part`)."""
     at, model = items(value)
-    return spot(at), text(model)
+    found = spot(at)
+    if found.port or not found.serial:
+        raise ValueError(f"{value!r} is not a part")
+    return found, text(model)
 
 
 def spot_with_dock(value: Any) -> tuple[Spot, Dock]:

@@ -83,9 +83,9 @@ class Memory:
 
         def rank(known: Remembered) -> tuple[bool, bool, str]:
             id_ = known.device.id
-            # The ids without a port of a unit that a pod holds do not follow another unit.
-            is_plain = self.ties.get(known.device.unit, known.device.port) == known.device.port
-            return is_plain and id_ in held, known.absent_since is None, id_
+            # A unit that a pod holds keeps the ids without a port, even if another one is there now.
+            has_plain_ids = self.ties.get(known.device.unit, known.device.port) == known.device.port
+            return has_plain_ids and id_ in held, known.absent_since is None, id_
 
         return {known.device.unit: known.device.port for known in sorted(self.devices.values(), key=rank)}
 

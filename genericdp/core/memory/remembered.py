@@ -41,7 +41,8 @@ class Remembered:
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
     not_given        spots that came to it since a pod got it, and that the pod did not get
     docks            the docks at the spots in `earlier`, see `Device`
-    given            link -> the node that a pod got under it, see `Part`; {} while the device has not changed
+    given            link -> the node that a pod got under it, see `Part`; {} until the device changes, and if
+                     the rule does not identify it by serial number
     missing          the nodes in `given` that it does not have now, at least not of this model
     """
 
@@ -66,7 +67,7 @@ class Remembered:
 
     @property
     def parts(self) -> Mapping[str, Part]:
-        """`given`, also while the device has not changed: what has links that name its serial number."""
+        """`given` or, before the first change, what the device has now of units with a serial number."""
         if self.given:
             return self.given
         spots = self.spots

@@ -13,7 +13,7 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import filterfalse, islice
@@ -21,6 +21,7 @@ from itertools import filterfalse, islice
 from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, moved_to
+from genericdp.core.inventory.past import has_serial
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
@@ -252,11 +253,13 @@ class Renewal:
         return {id_: self.devices[id_] for id_ in self._is_shared if id_ in self.devices}
 
     @cached_property
-    def _with_unit(self) -> Mapping[str, Sequence[Remembered]]:
-        """Unit -> the devices with ids of it that pods hold."""
-        found: dict[str, list[Remembered]] = {}
+    def _with_unit(self) -> Mapping[str, Collection[tuple[str, str, str]]]:
+        """Unit -> the port, serial number and model of what pods hold under ids of it."""
+        found: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
         for known in self._held.values():
-            found.setdefault(known.device.unit, []).append(known)
+            for spot, model in known.spots.items() if known.device.basis == "serial" else ():
+                if has_serial(spot):
+                    found[known.device.unit].add((spot.port, spot.serial, model))
         return found
 
     @cached_property

@@ -162,11 +162,12 @@ def test_a_unit_of_a_kit_has_its_link_again_at_its_port_beside_another_model_wit
     one = a_modem("2", "6001")
     node.look(rules, one[0], *a_modem("3", "6015"))
     node.allocate("x")
-    given = node.inventory.links()
-    assert None not in given.values()
+    given = {path == one[0].device_node: link for link, path in node.inventory.links().items()}
     node.look(rules, one[0], *a_modem("4", "6015"))
-    assert node.look(rules, one[0], *a_modem("3", "6015")) == {"x": "Healthy"}
-    assert {node.inventory.links()[link] is not None for link in given} == {True}
+    other = a_modem("3", "6015")
+    assert node.look(rules, one[0], *other) == {"x": "Healthy"}
+    links = node.inventory.links()
+    assert (links[given[True]], links[given[False]]) == (one[0].device_node, other[0].device_node)
 
 
 @pytest.mark.parametrize("name", ["node", "unit", "hub"])
@@ -334,9 +335,12 @@ def test_a_kit_of_two_models_has_its_links_again_after_one_was_at_the_port_of_th
     other = a_modem("1", "6015")
     node.look(rules, *a_modem("2", "6001", ports), *other)
     node.allocate("x")
-    links = node.inventory.links().keys()
+    given = {link for link, path in node.inventory.links().items() if path != other[0].device_node}
     for plugged in (other, (), a_modem("2", "6015"), (), a_modem("2", "6001", ports)):
         node.look(rules, *plugged)
-    told = node.look(rules, *a_modem("2", "6001", ports), *a_modem("1", "6015"))
+    other = a_modem("1", "6015")
+    told = node.look(rules, *a_modem("2", "6001", ports), *other)
     assert told == {"x": "Healthy"}
-    assert links <= {link for link, path in node.inventory.links().items() if path}
+    links = node.inventory.links()
+    assert None not in {links[link] for link in given}
+    assert {link for link, path in links.items() if path == other[0].device_node}.isdisjoint(given)

@@ -2,8 +2,8 @@
 
 Reading order:
 
-    links   whether a link was given for a unit, or for another one with its serial number
-    modes   the model that a pod got, where another one is now
+    links   whether a link was given for a unit, or for another one with its serial number; where links led
+    modes   what a pod got under which link, and whether another unit is there now
     parts   parts that have come to a device since a pod got it, and were not given to it
 
 Does not belong here: which ids pods hold (`held`), and what the CDI devices of answers mean (`answered`).

@@ -52,12 +52,13 @@ class GivenLinks:
         longer = [long_name(link, spot), long_name(link, spot, model)]
         if any(each in parts and is_part(parts[each], this) for each in longer):
             return True
-        if link not in parts and any(each in links for each in longer):
-            return True
-        if link in parts and is_part(parts[link], this):
+        if link not in parts:
+            if any(each in links for each in longer):
+                return True
+        elif is_part(parts[link], this):
             return False
         # What a pod got under another link is not another mode of what it got under this one.
-        if link in parts and any(is_part(part, this) for part in parts.values()):
+        elif any(is_part(part, this) for part in parts.values()):
             return True
         now = links[link]
         led = self._led(link, spot, known) if now is None else [now]
@@ -104,7 +105,7 @@ def is_elsewhere(was: Spot, now: Spot, plugged: Plugged, *, by_property: bool) -
 
 
 def taken_of(known: Remembered, now: Device, plugged: Plugged) -> Iterator[Spot]:
-    """Where a link of a device led and where something is that may be the same: not another model."""
+    """The spots where links of a device led that are in use now, unless another model is there."""
     was, here = known.spots, dict(now.spots_with_models)
     alike = (spot for spot in known.led.values() if may_be_model(was[spot], here.get(spot, "")))
     return filter(plugged.is_taken, alike)

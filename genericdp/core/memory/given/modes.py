@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.past import Part, Ties, Twins, has_serial, is_part, may_be_twin
+from genericdp.core.inventory.past import Part, Ties, Twins, is_part, may_be_twin
 from genericdp.core.inventory.place import may_be_model
 from genericdp.core.memory.remembered import Remembered, Units
 from genericdp.core.memory.room import HELD_LINK_LIMIT
@@ -43,12 +43,12 @@ def is_another_unit(
     """
     if (known.device is device and not known.given) or resource.identity != "serial":
         return False
-    parts, models = known.parts, known.spots
+    parts, models, led = known.parts, known.spots, known.led
     for link, (spot, model) in zip(device.links, device.spots_with_models, strict=False):
         part = parts.get(link)
         if part is None or part[0][1:] != spot[1:] or may_be_model(part[1], model):
             continue
-        was = known.led.get(link)
+        was = led.get(link)
         # A unit that changes its mode stays at its port.
         if (
             device.basis == "serial"
@@ -62,21 +62,18 @@ def is_another_unit(
     return False
 
 
-def is_of_another_model(device: Device, held: Iterable[Remembered], ties: Ties) -> bool:
+def is_of_another_model(device: Device, held: Iterable[tuple[str, str, str]], ties: Ties) -> bool:
     """Whether the unit of a device has the ids of another model with its serial number, which pods hold.
 
-    held  devices with an id of the same unit. Once the units have been seen side by side, their ids differ
+    held  port, serial number and model of what pods hold of the same unit. Two units that were seen side by
+          side have a tie: their ids differ
     """
     return (
         device.basis == "serial"
         and device.unit not in ties
         and any(
-            spot.port != was.port
-            and spot.serial == was.serial
-            and has_serial(spot)
-            and not may_be_model(model, was_model)
-            for each in held
-            for was, was_model in each.spots.items()
+            spot.port != port and spot.serial == serial and not may_be_model(model, other)
+            for port, serial, other in held
             for spot, model in device.spots_with_models
         )
     )

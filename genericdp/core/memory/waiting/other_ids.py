@@ -155,26 +155,27 @@ class _Others:
     def _plugged_in_elsewhere(self, offer: Offer, device: Device) -> Iterator[tuple[str, Spot]]:
         """The other devices of the same unit that pods got, perhaps at another port, and where it is now."""
         for spot, model in device.spots_with_models:
-            if self._has_stayed(device, spot):
+            others = self._whereabouts.at_other_ports(spot, model, device)
+            if others.keys() <= {device.id} or self._has_stayed(device, spot):
                 continue
-            for id_, is_by_values in self._whereabouts.at_other_ports(spot, model, device).items():
+            for id_, only_by_values in others.items():
                 if id_ == device.id:
                     continue
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.
-                is_twin = (is_by_values or self._may_be_twin(device, spot, model)) and (
+                is_twin = (only_by_values or self._may_be_twin(device, spot, model)) and (
                     was.unit in self._ties or (device.id in self.held and self._is_tied(device, spot))
                 )
                 # Both have ids of the same properties, whose values differ.
-                by_values = (
+                differ = (
                     (known.resource == offer.resource.name or self._is_own(device.id, spot))
                     and was.basis == device.basis != "serial"
                     and "" not in (was.key_hash, device.key_hash)
                     and was.key_hash != device.key_hash
                 )
                 if not (
-                    is_twin or by_values or was.basis == "port" or self._is_where_it_was(known, spot, model)
+                    is_twin or differ or was.basis == "port" or self._is_where_it_was(known, spot, model)
                 ):
                     self.moved.setdefault(id_, []).append(spot)
                     yield id_, spot
@@ -186,7 +187,7 @@ class _Others:
         return may_be_twin(self._twins, spot, model)
 
     def _has_stayed(self, device: Device, spot: Spot) -> bool:
-        """Whether the pod of a device has had the very node at a spot all along: no other pod got it."""
+        """Whether the pod of a device has had the very node at a spot since before this step."""
         was = self._renewal.devices.get(device.id) if device.id in self.held else None
         if was is None or was.absent_since is not None or spot not in was.spots:
             return False

@@ -193,10 +193,15 @@ def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
 
 
 def _long_name_of(name: str, spot: Spot, model: str, models: dict[str, str], past: Past) -> str:
-    """The long name of a node, unless a pod got that for another model, which was at the same spot."""
-    longer = long_name(name, spot)
-    models[longer] = past.given_model(longer)
-    return longer if may_be_model(models[longer], model) else long_name(name, spot, model)
+    """The long name of a node, unless a pod got that for another model, which was at the same spot.
+
+    models  see `Links.models`; what is asked for here is added
+    """
+    longer, longest = long_name(name, spot), long_name(name, spot, model)
+    models |= {each: past.given_model(each) for each in (longer, longest)}
+    # Once a node has the longest name, the next pod gets that.
+    has_longest = models[longest] == model != ""
+    return longest if has_longest or not may_be_model(models[longer], model) else longer
 
 
 def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:

@@ -144,7 +144,8 @@ def moved_to(
     if are_units and _is_below(spot, here):
         # It is a part of the unit, or behind the hub that the device is.
         at = spot._replace(port=there + spot.port.removeprefix(here))
-        return at if at in may_be or at not in now.spots else spot
+        models = [other for each, other in now.spots_with_models if each.port == at.port]
+        return at if not models or any(may_be_model(model, other) for other in models) else spot
     return spot
 
 

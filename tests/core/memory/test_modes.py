@@ -344,3 +344,49 @@ def test_a_kit_of_two_models_has_its_links_again_after_one_was_at_the_port_of_th
     links = node.inventory.links()
     assert None not in {links[link] for link in given}
     assert {link for link, path in links.items() if path == other[0].device_node}.isdisjoint(given)
+
+
+@pytest.mark.parametrize("name", ["all", "property"])
+@pytest.mark.parametrize("nodes", [(1, 1), (2, 3)])
+def test_the_next_pod_keeps_the_link_that_it_got_after_the_unit_has_changed_its_mode(
+    name: str, nodes: tuple[int, int]
+) -> None:
+    rules, node = GROUPINGS[name], Node()
+    node.look(rules, *a_modem("1", "6015", nodes[1]))
+    node.look(rules)
+    own = a_modem("2", "6001", nodes[0])
+    node.look(rules, *own)
+    (held,) = node.look(rules, *own)
+    node.allocate(held)
+    node.look(rules)
+    own = a_modem("2", "6015", nodes[1])
+    node.look(rules, *own)
+    node.look(rules, *own)
+    given = leads(node)
+    node.allocate(held)
+    for _ in range(2):
+        for _ in range(2):
+            assert node.look(rules, *own) == {held: "Healthy"}
+            assert given.items() <= leads(node).items()
+        node.look(rules)
+        own = a_modem("2", "6015", nodes[1])
+
+
+@pytest.mark.parametrize("name", ["unit", "property"])
+@pytest.mark.parametrize("mine", [0, 1])
+def test_another_model_does_not_become_the_unit_of_a_pod_whichever_of_its_nodes_comes_first(
+    name: str, mine: int
+) -> None:
+    rules, node = GROUPINGS[name], Node()
+    (held,) = node.look(rules, a_modem("2", "6015", 2)[mine])
+    node.allocate(held)
+    given = leads(node)
+    node.look(rules)
+    other = a_modem("4", "6001", 2)
+    for plugged in ([other[1 - mine]], other, other):
+        node.look(rules, *plugged)
+        assert given.keys().isdisjoint(leads(node))
+    own = a_modem("2", "6015", 2)[mine]
+    told = node.look(rules, own, *other)
+    assert node.inventory.links()[next(iter(given))] == own.device_node
+    assert told[held] == "Healthy"

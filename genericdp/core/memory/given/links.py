@@ -62,7 +62,9 @@ class GivenLinks:
             return True
         now = links[link]
         led = self._led(link, spot, known) if now is None else [now]
-        return bool(led) and not any(_may_be_at(spot, model, *each, known) for each in led)
+        if not led:
+            return link in parts
+        return not any(_may_be_at(spot, model, *each, known) for each in led)
 
     def _parts_of(self, id_: str, known: Remembered) -> Mapping[str, Part]:
         if id_ not in self._parts:

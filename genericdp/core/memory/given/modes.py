@@ -12,7 +12,7 @@ from itertools import islice
 
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.past import Part, Ties, Twins, is_part, may_be_twin
-from genericdp.core.inventory.place import may_be_model
+from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.remembered import Remembered, Units
 from genericdp.core.memory.room import HELD_LINK_LIMIT
 from genericdp.core.rules.resource import Resource
@@ -44,6 +44,8 @@ def is_another_unit(
     if (known.device is device and not known.given) or resource.identity != "serial":
         return False
     parts, models, led = known.parts, known.spots, known.led
+    if device.basis == "serial" and parts and models and _is_wholly_another(device, models, parts):
+        return True
     for link, (spot, model) in zip(device.links, device.spots_with_models, strict=False):
         part = parts.get(link)
         if part is None or part[0][1:] != spot[1:] or may_be_model(part[1], model):
@@ -60,6 +62,14 @@ def is_another_unit(
         if not may_be_twin(twins, spot, part[1]) and units.ports_of(spot.serial, part[1]) - {spot.port}:
             return True
     return False
+
+
+def _is_wholly_another(device: Device, was: Mapping[Spot, str], parts: Mapping[str, Part]) -> bool:
+    """Whether nothing of what a pod got was at a port where the device is, or of a model that it is."""
+    ports, models = {spot.port for spot in was}, {*was.values(), *(model for _, model in parts.values())}
+    return ports.isdisjoint(spot.port for spot in device.spots) and not any(
+        may_be_model(model, other) for model in device.models for other in models
+    )
 
 
 def is_of_another_model(device: Device, held: Iterable[tuple[str, str, str]], ties: Ties) -> bool:

@@ -85,8 +85,13 @@ def as_given(
     for id_, known in found.items():
         if id_ in with_earlier - others:
             changed[id_] = replace(known, not_given=frozenset(), earlier={}, docks={}, given={})
-        elif known.not_given:
-            changed[id_] = replace(known, not_given=frozenset())
+            continue
+        now = replace(known, not_given=frozenset()) if known.not_given else known
+        if known.given:
+            # Pods of one device may have got different links.
+            now = replace(now, given={**replace(now, given={}).parts, **known.given})
+        if now != known:
+            changed[id_] = now
     return {**devices, **changed} if changed else devices
 
 

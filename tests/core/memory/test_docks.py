@@ -233,3 +233,23 @@ def test_what_an_edit_took_from_a_unit_waits_where_the_unit_has_moved_to_in_and_
     assert told.pop(held) == "Healthy"
     assert f"a pod may still hold it as {held} of example.com/x" in told.values()
     assert "Healthy" not in told.values()
+
+
+def test_another_node_of_a_unit_in_a_dock_does_not_wait_where_the_dock_has_moved_to() -> None:
+    """No pod got it."""
+
+    def in_dock(port: str, since: int) -> Iterator[UdevDevice]:
+        unit = in_socket(f"{port}.1", shift=4, devnum=40 + since)
+        unit = replace(unit, parent=a_hub(port, since), incarnation=1000 + since)
+        for n in range(2):
+            number = 2 * since + n
+            node = a_usb_node(unit, "tty", f"ttyUSB{number}", interface=f"0{n}", number=f"c 188:{number}")
+            yield replace(node, incarnation=2000 + number)
+
+    rules = rule("x", DOCKS, match='{ SUBSYSTEM = "tty", usb = { interface = "00" } }') + rule("r", DOCKS)
+    node = Node()
+    assert node.look(rules, *in_dock("3", 0)) == {"x_D1": "Healthy", "r_D1": "Healthy"}
+    node.allocate("x_D1")
+    node.look(rules)
+    told = node.look(rules.replace('"x"', '"y"'), *in_dock("2", 1))
+    assert told == {"y_D1": "a pod may still hold it as x_D1 of example.com/x", "r_D1": "Healthy"}

@@ -82,10 +82,38 @@ class _Cycle:
         self.itself = self
 
 
-def test_objects_in_cycles_are_freed_before_memory_is_given_back() -> None:
+async def test_objects_in_cycles_are_freed_before_memory_is_given_back(
+    monkeypatch: pytest.MonkeyPatch, heap_of_a_daemon: Heap
+) -> None:
     left = weakref.ref(_Cycle())
-    heap.give_back()
-    assert left() is None
+    was_there: list[bool] = []
+    monkeypatch.setattr(heap, "give_back", lambda: was_there.append(left() is not None))
+    monkeypatch.setattr(heap, "GIVE_BACK_AFTER_S", 0.0)
+    heap_of_a_daemon.see_work()
+    await until(lambda: was_there)
+    assert was_there == [False]
+
+
+async def test_the_longer_a_search_for_cycles_took_the_later_is_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, searched, given_back = [100.0], list[float](), list[float]()
+
+    def search() -> None:
+        searched.append(clock[0])
+        clock[0] += 0.25
+
+    monkeypatch.setattr(heap, "give_back", lambda: given_back.append(clock[0]))
+    monkeypatch.setattr(heap, "GIVE_BACK_AFTER_S", 0.0)
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(gc, "collect", search)
+    of_many_devices = Heap(lambda: clock[0])
+    for now in (100.0, 2599.0, 2600.0):
+        clock[0] = now
+        given_back.clear()
+        of_many_devices.see_work()
+        await until(lambda: given_back)
+    assert searched == [100.0, 2600.0]
 
 
 @pytest.mark.usefixtures("heap_of_a_daemon")

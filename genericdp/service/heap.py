@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-#: After a search for objects in cycles, the next one waits so many times as long as it took: with 1,000 devices
-#: half a minute, with 20,000 an hour.
+#: After a search for objects in cycles, the next one waits this many times as long as it took: with 1,000
+#: devices half a minute, with 20,000 an hour.
 SEARCH_AGAIN = 10_000
 
 #: How long after work memory is given back, in seconds. Much work often follows the first.

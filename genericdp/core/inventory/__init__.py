@@ -42,8 +42,8 @@ All of this is a function of the rules and the udev devices. The builder keeps w
 and sorts only the snapshots that an event replaced; a new builder comes to the same result. What has to
 outlive a device or a restart is `genericdp.core.memory`.
 
-Read in this order: `place`, `past`, `identity`, `ids`, `plugged`, `claims`, `group`, `twins`, `offer`,
-`compose` (one device), `inventory`, `shared`, `sorting`, `build`.
+Read in this order: `place`, `part`, `past`, `identity`, `plugged`, `claims`, `group`, `twins`, `offer`,
+`compose` (one device), `naming`, `inventory`, `shared`, `sorting`, `build`.
 
 Does not belong here: what a container gets for an id (`genericdp.core.allocate`), and why
 (`genericdp.core.explain`).

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claims
-from genericdp.core.inventory.compose import Composer, links_of
+from genericdp.core.inventory.compose import Composer
 from genericdp.core.inventory.group import Group, gather, identity_of, is_told_by_properties
 from genericdp.core.inventory.identity import Identity, UnidentifiedError, assign
 from genericdp.core.inventory.inventory import Inventory, Refusal
+from genericdp.core.inventory.naming.links import links_of
 from genericdp.core.inventory.offer import Device, Offer, in_order
 from genericdp.core.inventory.past import NO_PAST, Past, Ties, Twins, with_twins
 from genericdp.core.inventory.place import Spot
@@ -197,7 +198,7 @@ class _Draft:
     may_be_twins  what its units would have in common with twins
     twins     those of `may_be_twins` that twins are known to have in common
     seats, plain, doubted, untold  see `identity.Assignment`
-    links     see `plain` of `compose.Links`; `forged` and `models` likewise
+    links     see `plain` of `naming.links.Links`; `forged` and `models` likewise
     unknown, of_several  see `past.Past`
     """
 

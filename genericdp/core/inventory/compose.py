@@ -1,38 +1,17 @@
-"""Makes one device of the nodes of a group: its links, its health, its topology, its template values.
+"""Makes one device of the nodes of a group, with its health, its topology, its template values.
 
 The rules of this file:
 
-* Links are named after the places of the nodes. So the link of one node never becomes that of another,
-  whichever nodes are missing. Nodes that look alike get longer names. Only the one of a twin that was there
-  first keeps the short one. If a pod got that for a model, the node of this model has it.
 * A template that cannot be expanded is found here, not when a pod is waiting.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import compress
+from collections.abc import Iterable, Sequence
 
 from genericdp.core.device import NOBODY, UdevDevice
-from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
 from genericdp.core.inventory.identity import Identity, hash_of, names_of
-from genericdp.core.inventory.ids import long_name
 from genericdp.core.inventory.offer import Device, Health, Node
-from genericdp.core.inventory.past import (
-    NO_TWINS,
-    Past,
-    Ties,
-    Twin,
-    Twins,
-    ports_given,
-    tie_links,
-    twin_of,
-    with_wholes,
-)
-from genericdp.core.inventory.place import Spot, may_be_model
-from genericdp.core.rules.grouping import NODE
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
 from genericdp.core.rules.settings import AnswerBy
@@ -40,9 +19,6 @@ from genericdp.core.rules.template import FIELDS, MissingPropertyError, Template
 
 #: The value of `{gid}` while no node is present: the group of nobody, which may not open anything.
 _NO_GROUP = str(NOBODY)
-
-#: How many characters of a hash tell the units of one device apart; there are few.
-_MARK_LENGTH = 6
 
 
 class Composer:
@@ -137,93 +113,6 @@ class _Properties:
             elif name in self._required:
                 raise MissingPropertyError(name)
         return found
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """The names of the links of a group.
-
-    names    the link of each member: `<id>`, or `<id>@<place>` where there may be several. `@` occurs in no
-             id, so no link of one device is ever that of another
-    by_unit  those names that a unit has by its serial number alone, or would have if it had no twin
-    ties     such a name -> the exact port of the twin that had it first, "" if none had
-    plain    such a name of a filler -> the exact port where it is remembered
-    twins    what the units named so would have in common with twins
-    forged   such a name, with spot and model of a node that does not have it: a pod got it for another unit
-    models   such a name, or a long one -> the model of the unit for which a pod got it
-    """
-
-    names: Sequence[str]
-    by_unit: Collection[str] = ()
-    ties: Ties = field(default_factory=dict)
-    plain: Mapping[str, str] = field(default_factory=dict)
-    twins: Twins = NO_TWINS
-    forged: Collection[tuple[str, Spot, str]] = ()
-    models: Mapping[str, str] = field(default_factory=dict)
-
-
-def links_of(group: Group, identity: Identity, id_: str, past: Past) -> Links:
-    """The names of the links of a group, with what they depend on."""
-    if group.resource.group_by == NODE:
-        return Links([id_])
-    places = [member.place for member in group.members]
-    spots = [place.spot for place in places]
-    names = [_name(group, identity, id_, spot) for spot in spots]
-    rivals: dict[str, dict[Spot, Twin | None]] = {}
-    plain: dict[str, str] = {}
-    for name, spot, place in zip(names, spots, places, strict=True):
-        if _is_by_unit(group, identity, spot):
-            rivals.setdefault(name, {})[spot] = twin_of(place)
-            if why_filler(spot.serial):
-                plain[name] = past.port_at(name, ())
-    ties = tie_links(rivals, past)
-    # The mark in a name is short, and a serial number can be made for it.
-    by_unit = [(name, place.spot, place.model) for name, place in zip(names, places, strict=True)]
-    forged = frozenset(each for each in by_unit if each[0] in rivals and past.leads_elsewhere(*each))
-    models = {name: past.given_model(name) for name in ties}
-    owners = {**ties, **plain, **ports_given(models, by_unit, rivals, past)}
-    has_it = [owners.get(each[0], each[1].port) == each[1].port and each not in forged for each in by_unit]
-    times = Counter(compress(names, has_it))
-    links = [
-        name if mine and times[name] == 1 else _long_name_of(name, spot, model, models, past)
-        for (name, spot, model), mine in zip(by_unit, has_it, strict=True)
-    ]
-    twins = with_wholes(twin for spots in rivals.values() for twin in spots.values())
-    return Links(links, rivals.keys(), ties, plain, twins, forged, models)
-
-
-def _long_name_of(name: str, spot: Spot, model: str, models: dict[str, str], past: Past) -> str:
-    """The long name of a node, unless a pod got that for another model, which was at the same spot.
-
-    models  see `Links.models`; what is asked for here is added
-    """
-    longer, longest = long_name(name, spot), long_name(name, spot, model)
-    models |= {each: past.given_model(each) for each in (longer, longest)}
-    # Once a node has the longest name, the next pod gets that.
-    has_longest = models[longest] == model != ""
-    return longest if has_longest or not may_be_model(models[longer], model) else longer
-
-
-def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:
-    """The link of the node at a spot, if it belongs to that node alone."""
-    name = f"{id_}@{for_path(spot.within)}"
-    if _is_foreign(group, identity, spot):
-        # Another unit may have the same place, so the link says which unit it is.
-        is_by_unit = _is_by_unit(group, identity, spot)
-        # A device may call itself like the port of another one.
-        kind = ("serial",) if is_by_unit and spot.serial.startswith("/") else ()
-        name += f"@{hash_of(*kind, spot.serial if is_by_unit else spot.port)[:_MARK_LENGTH]}"
-    return f"{name}@{spot.number + 1}" if spot.number else name
-
-
-def _is_by_unit(group: Group, identity: Identity, spot: Spot) -> bool:
-    """Whether the link of the node at a spot names its unit by the serial number, wherever it is."""
-    return spot.serial != "" and group.resource.identity == "serial" and _is_foreign(group, identity, spot)
-
-
-def _is_foreign(group: Group, identity: Identity, spot: Spot) -> bool:
-    """Whether a spot may be on another unit than the one that the group is about."""
-    return group.subject is None or spot.port != identity.port.exact
 
 
 def _key_hash(identity: Identity) -> str:

@@ -7,11 +7,10 @@ first is remembered then.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import starmap
 from typing import NamedTuple
 
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.place import Place, Spot, may_be_model
+from genericdp.core.inventory.place import Place, Spot
 from genericdp.core.usb_port import At
 
 #: Ties of twins: the plain id of a unit, or a link that says nothing but its serial number -> the exact port
@@ -109,42 +108,6 @@ class Known(NamedTuple):
     is_held: bool
 
 
-#: A device node of a unit with a serial number, wherever that is plugged in: its spot without the port, and
-#: the model, "" if it is not on USB.
-Part = tuple[Spot, str]
-
-
-def part_of(spot: Spot, model: str) -> Part:
-    """The part that a spot is, with the model of the unit there."""
-    return spot._replace(port=""), model
-
-
-def is_part(part: Part, other: Part) -> bool:
-    """Whether both may be one."""
-    return part[0] == other[0] and may_be_model(part[1], other[1])
-
-
-def missing_of(given: Mapping[str, Part], here: Iterable[tuple[Spot, str]]) -> Sequence[Part]:
-    """The parts that a pod got under links, of which none is here, at least not of this model."""
-    if not given:
-        return ()
-    models: dict[Spot, list[str]] = {}
-    for place, model in starmap(part_of, here):
-        models.setdefault(place, []).append(model)
-    parts = dict.fromkeys(given.values())
-    return [at for at in parts if not any(may_be_model(at[1], model) for model in models.get(at[0], ()))]
-
-
-def has_serial(spot: Spot) -> bool:
-    """Whether the unit at a spot says a serial number that tells which one it is."""
-    return spot.serial != "" and not why_filler(spot.serial)
-
-
-def are_told_apart(spot: Spot, other: Spot) -> bool:
-    """Whether the serial numbers at two spots are those of two units, whatever else they have in common."""
-    return spot.serial != other.serial and has_serial(spot) and has_serial(other)
-
-
 @dataclass(frozen=True)
 class Past:
     """What is remembered.
@@ -196,39 +159,6 @@ NO_PAST = Past()
 def with_twins(past: Past, twins: Twins) -> Past:
     """What is remembered, with these twins that have just been seen side by side."""
     return past if twins <= past.twins else replace(past, twins=past.twins | twins)
-
-
-def tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> Ties:
-    """The ties of these names, with new ones for twins in one group, and where only one is in it."""
-    ties = {name: past.ties[name] for name in rivals if name in past.ties}
-    for name, spots in rivals.items():
-        ports = {spot.port for spot in spots}
-        if name not in ties and (len(ports) > 1 or not past.twins.isdisjoint(with_wholes(spots.values()))):
-            # If only one of the twins is in this group, the name is its own.
-            ties[name] = past.port_at(name, spots) or (ports.pop() if len(ports) == 1 else "")
-    return ties
-
-
-def ports_given(
-    models: Mapping[str, str],
-    by_unit: Sequence[tuple[str, Spot, str]],
-    rivals: Mapping[str, Mapping[Spot, Twin | None]],
-    past: Past,
-) -> Mapping[str, str]:
-    """Link -> the exact port of the only node of the model for which a pod got it.
-
-    models   name -> the model of the unit for which a pod got it, "" if that is not known
-    by_unit  name, spot and model of each node. If several are of the model, or it has twins, ports tell them
-    """
-    by_name: dict[str, list[tuple[Spot, str]]] = {}
-    for name, spot, model in by_unit if models else ():
-        by_name.setdefault(name, []).append((spot, model))
-    found: dict[str, str] = {}
-    for name, model in models.items():
-        spots = [spot for spot, other in by_name.get(name, ()) if other == model != ""]
-        if len(spots) == 1 and past.twins.isdisjoint(with_wholes([rivals[name][spots[0]]])):
-            found[name] = spots[0].port
-    return found
 
 
 def lost_among(spelled: Callable[[int], str], past: Past) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from itertools import repeat
 from typing import Any
 
 from genericdp.core.buses.port import Dock
-from genericdp.core.inventory.ids import may_be_device, may_be_id, may_be_id_of
+from genericdp.core.inventory.naming.ids import may_be_device, may_be_id, may_be_id_of
 from genericdp.core.inventory.past import Twin
 from genericdp.core.inventory.place import UNKNOWN, Spot
 from genericdp.core.inventory.shared import is_shared_link
@@ -169,7 +169,7 @@ def spots_with_models(spots: Any, its_models: Any) -> Iterable[tuple[Spot, str]]
 
 
 def part(value: Any) -> tuple[Spot, str]:
-    """A part that a pod got (`past.Part`)."""
+    """A part that a pod got (`part.Part`)."""
     at, model = items(value)
     found = spot(at)
     if found.port or not found.serial:

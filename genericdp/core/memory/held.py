@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from genericdp.core.inventory.ids import may_be_current_id, may_be_id, may_be_id_of
+from genericdp.core.inventory.naming.ids import may_be_current_id, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.remembered import Remembered, is_unknown

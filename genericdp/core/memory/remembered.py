@@ -22,7 +22,7 @@ from itertools import product
 from genericdp.core.buses.port import Dock, is_hub, model_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.past import Part, are_told_apart, has_serial, missing_of, part_of
+from genericdp.core.inventory.part import Part, are_told_apart, has_serial, missing_of, part_of
 from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.grouping import Nearest, SameProperty
@@ -41,7 +41,7 @@ class Remembered:
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
     not_given        spots that came to it since a pod got it, and that the pod did not get
     docks            the docks at the spots in `earlier`, see `Device`
-    given            link -> the node that a pod got under it, see `Part`; {} until the device changes, and if
+    given            link -> the node that a pod got under it; {} until the device changes, and if
                      the rule does not identify it by serial number
     missing          the nodes in `given` that it does not have now, at least not of this model
     """

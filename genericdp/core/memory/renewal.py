@@ -21,7 +21,7 @@ from itertools import filterfalse, islice
 from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device, moved_to
-from genericdp.core.inventory.past import has_serial
+from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold

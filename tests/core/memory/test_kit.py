@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory import compose
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.identity import hash_of
+from genericdp.core.inventory.naming import links as names
 from genericdp.core.inventory.past import NO_PAST
 from genericdp.core.inventory.place import locate
 from genericdp.core.memory import saved
@@ -133,7 +133,7 @@ def test_no_serial_number_gets_the_link_of_a_unit_without_one(
 ) -> None:
     """A device chooses its serial number, and the hash in the name of a link is short."""
     if chosen is a_serial_number_for:
-        monkeypatch.setattr(compose, "_MARK_LENGTH", 1)
+        monkeypatch.setattr(names, "_MARK_LENGTH", 1)
     controller = a_device(CONTROLLER, subsystem="pci", properties={"PCI_SLOT_NAME": "0000:00:14.0"})
 
     def a_unit(number: int, port: str, serial: str | None, since: int = 0) -> UdevDevice:

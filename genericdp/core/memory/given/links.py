@@ -10,9 +10,10 @@ The rules of this file:
 
 from collections.abc import Iterator, Mapping
 
-from genericdp.core.inventory.ids import long_name
+from genericdp.core.inventory.naming.links import long_name
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.past import Part, Ties, has_serial, is_part, part_of
+from genericdp.core.inventory.part import Part, has_serial, is_part, part_of
+from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import Spot, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.past import Part, Ties, Twins, is_part, may_be_twin
+from genericdp.core.inventory.part import Part, is_part
+from genericdp.core.inventory.past import Ties, Twins, may_be_twin
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.remembered import Remembered, Units
 from genericdp.core.memory.room import HELD_LINK_LIMIT

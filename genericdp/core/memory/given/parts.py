@@ -12,7 +12,7 @@ The rules of this file:
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from genericdp.core.inventory.past import part_of
+from genericdp.core.inventory.part import part_of
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.given.modes import is_missing
 from genericdp.core.memory.held import Held

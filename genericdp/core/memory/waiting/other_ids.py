@@ -17,10 +17,11 @@ The rules of this file:
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from genericdp.core.inventory.ids import short_name
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.naming.links import short_name
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
-from genericdp.core.inventory.past import Twin, may_be_twin, part_of
+from genericdp.core.inventory.part import part_of
+from genericdp.core.inventory.past import Twin, may_be_twin
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of
 from genericdp.core.inventory.twins import HUB
 from genericdp.core.memory.given.modes import is_missing

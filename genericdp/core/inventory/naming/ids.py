@@ -1,12 +1,8 @@
-"""What ids may look like, to know those of the kubelet and of a saved memory; and long names of links."""
+"""What an id may look like, to know those of others: of the kubelet, of a saved memory."""
 
 import re
 
-from genericdp.core.inventory.identity import ID_LIMIT, REPLICA_ROOM, hash_of
-from genericdp.core.inventory.place import Spot
-
-#: How many characters of a hash tell nodes apart that look alike.
-_LONG_MARK_LENGTH = 10
+from genericdp.core.inventory.identity import ID_LIMIT, REPLICA_ROOM
 
 #: What an id of a device looks like, in either form, and what follows it in the id of a replica.
 _DEVICE_ID = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{ID_LIMIT - REPLICA_ROOM - 1}}}")
@@ -38,16 +34,3 @@ def may_be_current_id(id_: str) -> bool:
     device = id_.rpartition(".")[0]
     owner = device if may_be_id_of(device, id_) else id_
     return may_be_device(owner) and not may_be_id_of(owner.rpartition(".")[0], owner)
-
-
-def long_name(name: str, spot: Spot, model: str = "") -> str:
-    """The link of the node at a spot whose short name another node has.
-
-    model  given if a pod got the name without it for another model at this spot
-    """
-    return f"{name}@{hash_of(*spot, *([model] if model else []))[:_LONG_MARK_LENGTH]}"
-
-
-def short_name(link: str) -> str:
-    """The name that `long_name` extended to this link. Meaningless if the link is not a long name."""
-    return link.rpartition("@")[0]

@@ -128,11 +128,15 @@ class Answers:
 
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too.
-        for listener in self._listeners.values():
-            if (not names or os.path.basename(listener.path) in names) and listener.was_removed:
-                if not self._retry.waits:
-                    _log.warning("a socket was removed, opening it again", address=listener.address)
-                self._retry.failed()
+        removed = [
+            each.address
+            for each in self._listeners.values()
+            if (not names or os.path.basename(each.path) in names) and each.was_removed
+        ]
+        if removed:
+            if not self._retry.waits:
+                _log.warning("a socket was removed, opening it again", address=", ".join(removed))
+            self._retry.failed()
 
     def _listen_again(self) -> None:
         self._listening = asyncio.get_running_loop().create_task(self.listen())

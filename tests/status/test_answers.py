@@ -136,3 +136,40 @@ async def test_a_socket_that_is_removed_is_there_again(
             await until(metrics.exists)
             assert b'"status"' in await answer_to(control, STATUS)
             assert b"genericdp_" in await answer_to(metrics, SCRAPE)
+
+
+async def test_a_removed_socket_is_reported_once_until_it_is_open_again(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    LoopTime()
+    settings = settings_below(short_dir)
+    control = Path(settings.run_dir) / SOCKET
+    async with a_scene(short_dir, settings=settings, kubelet_runs=False) as scene:
+        control.unlink()
+        await until(lambda: "a socket was removed, opening it again" in caplog.messages)
+        # Whatever else happens in the directory meanwhile.
+        scene.daemon.answers._hear(frozenset({SOCKET}))
+        assert caplog.messages.count("a socket was removed, opening it again") == 1
+
+
+async def test_a_socket_that_is_removed_while_another_one_is_opened_is_opened_again(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time, settings = LoopTime(), settings_below(short_dir)
+    metrics, control = Path(settings.run_dir) / "metrics.sock", Path(settings.run_dir) / SOCKET
+    async with a_scene(
+        short_dir, settings=replace(settings, metrics=f"unix:{metrics}"), kubelet_runs=False
+    ) as scene:
+        answers = scene.daemon.answers
+        last = answers._listeners[Retried.METRICS]
+
+        async def open_slowly() -> None:
+            control.unlink()
+            await until(lambda: answers._retry.waits)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(last, "open", open_slowly)
+            await answers.listen()
+        time.advance(FIRST_S)
+        await until(control.exists)
+        assert b'"status"' in await answer_to(control, STATUS)

@@ -246,3 +246,16 @@ async def test_a_client_that_is_just_being_accepted_when_it_closes_is_disconnect
         caller.setblocking(False)
         with suppress(ConnectionResetError):
             assert await asyncio.get_running_loop().sock_recv(caller, 1) == b""
+
+
+async def test_a_socket_was_removed_only_if_it_was_open(short_dir: Path) -> None:
+    path = short_dir / "s"
+    listener = Listener(f"unix:{path}", echo)
+    removed = [listener.was_removed]
+    await listener.open()
+    removed.append(listener.was_removed)
+    path.unlink()
+    removed.append(listener.was_removed)
+    await listener.close()
+    removed.append(listener.was_removed)
+    assert removed == [False, False, True, False]

@@ -43,7 +43,6 @@ class Remembered:
     docks            the docks at the spots in `earlier`, see `Device`
     given            link -> the node that a pod got under it; {} until the device changes, and if
                      the rule does not identify it by serial number
-    missing          the nodes in `given` that it does not have now, at least not of this model
     """
 
     resource: str
@@ -55,11 +54,6 @@ class Remembered:
     not_given: frozenset[Spot] = frozenset()
     docks: Mapping[Spot, Dock] = field(default_factory=dict)
     given: Mapping[str, Part] = field(default_factory=dict)
-    missing: Sequence[Part] = field(init=False, compare=False)
-
-    def __post_init__(self) -> None:
-        # Asked in every step.
-        object.__setattr__(self, "missing", missing_of(self.given, self.device.spots_with_models))
 
     def dock_of(self, spot: Spot) -> Dock | None:
         """The dock at one of its spots."""
@@ -72,6 +66,11 @@ class Remembered:
             return self.given
         spots = self.spots
         return {link: part_of(at, spots[at]) for link, at in self.led.items() if has_serial(at)}
+
+    @property
+    def missing(self) -> Sequence[Part]:
+        """The nodes in `given` that the device does not have now, at least not of this model."""
+        return missing_of(self.given, self.device.spots_with_models)
 
     @property
     def spots(self) -> Mapping[Spot, str]:

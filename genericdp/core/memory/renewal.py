@@ -182,11 +182,7 @@ class Renewal:
         given = modes.given_of(device, known, self._offers[resource].resource) if is_held else {}
         # The same object is compared at once, so what is remembered becomes the object that is offered. With
         # other links it never is, and then what did not change stays what it was.
-        is_same = (
-            bool(more)
-            and is_listed
-            and (known.device, known.earlier, known.given) == (device, earlier, given)
-        )
+        is_same = bool(more) and is_listed and known.device == device and known.earlier == earlier
         not_given = known.not_given.intersection(device.spots)
         now = Remembered(resource, device, earlier=earlier, not_given=not_given, docks=docks, given=given)
         return known if is_same else now
@@ -253,13 +249,13 @@ class Renewal:
         return {id_: self.devices[id_] for id_ in self._is_shared if id_ in self.devices}
 
     @cached_property
-    def _with_unit(self) -> Mapping[str, Collection[tuple[str, str, str]]]:
-        """Unit -> the port, serial number and model of what pods hold under ids of it."""
-        found: dict[str, set[tuple[str, str, str]]] = defaultdict(set)
+    def _with_unit(self) -> Mapping[str, Collection[tuple[str, str]]]:
+        """Unit -> port and model of what pods hold under ids of it that its serial number tells."""
+        found: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for known in self._held.values():
-            for spot, model in known.spots.items() if known.device.basis == "serial" else ():
+            for spot, model in known.spots.items():
                 if has_serial(spot):
-                    found[known.device.unit].add((spot.port, spot.serial, model))
+                    found[known.device.unit].add((spot.port, model))
         return found
 
     @cached_property

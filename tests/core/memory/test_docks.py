@@ -253,3 +253,22 @@ def test_another_node_of_a_unit_in_a_dock_does_not_wait_where_the_dock_has_moved
     node.look(rules)
     told = node.look(rules.replace('"x"', '"y"'), *in_dock("2", 1))
     assert told == {"y_D1": "a pod may still hold it as x_D1 of example.com/x", "r_D1": "Healthy"}
+
+
+def test_units_of_one_colour_in_two_docks_do_not_wait_for_each_other() -> None:
+    """They have no serial numbers of their own, and were seen side by side."""
+
+    def in_dock(port: str, serial: str, since: int) -> UdevDevice:
+        unit = in_socket(f"{port}.1", shift=4, devnum=40 + since)
+        unit = replace(unit, parent=a_hub(port, since, serial=serial), incarnation=1000 + since)
+        node = a_usb_node(unit, "tty", f"ttyUSB{since}", number=f"c 188:{since}", properties=RED)
+        return replace(node, incarnation=2000 + since)
+
+    rules, node = rule("x", 'identity = ["ID_COLOR"]'), Node()
+    free, held = in_dock("2", "D1", 0), in_dock("3", "D2", 1)
+    ids = node.look(rules, free, held)
+    (id_,) = (link for link, path in node.inventory.links().items() if path == held.device_node)
+    node.allocate(id_)
+    told = node.look(rules, free)
+    assert told.pop(id_).startswith("it is unplugged")
+    assert told == dict.fromkeys(ids.keys() - {id_}, "Healthy")

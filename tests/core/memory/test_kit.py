@@ -1,5 +1,6 @@
 """A kit is one device of several units. A link that a pod got for one of them never leads to another one."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -191,6 +192,25 @@ def test_a_link_that_no_pod_has_for_another_unit_any_more_has_its_short_name_aga
     before = builder.build(devices, replace(NO_PAST, leads_elsewhere=lambda *_: True))
     assert before != builder.build(devices)
     assert builder.build(devices) == Builder(resources, DOMAIN).build(devices)
+
+
+def test_the_names_of_links_follow_what_pods_got() -> None:
+    """Also where the nodes have not changed: the next pod may have got another link."""
+    resources = resources_of(rule("kit", 'group_by = "all"'))
+    devices = by_sys_path(
+        *(
+            a_usb_serial(n, port=str(n + 1), serial="X", product=product, devnum=4 + n)
+            for n, product in enumerate(("6001", "6015"))
+        )
+    )
+    builder = Builder(resources, DOMAIN)
+    inventory = builder.build(devices)
+    (short,) = inventory.ties
+    for model, path in (("0403:6001", "/dev/ttyUSB0"), ("0403:6015", "/dev/ttyUSB1"), ("", None)):
+        past = replace(NO_PAST, ties=inventory.ties, given_model=defaultdict(str, {short: model}).__getitem__)
+        again = builder.build(devices, past)
+        assert again == Builder(resources, DOMAIN).build(devices, past)
+        assert again.links().get(short) == path
 
 
 def test_a_unit_with_its_own_serial_number_keeps_its_link_at_another_port() -> None:

@@ -1,18 +1,23 @@
 """A unit of a pod changes its model at its port, as a modem does with its mode, or another unit is there."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, count
+from typing import Any
 
 import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device, Health
+from genericdp.core.inventory.part import Part
 from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.given.links import GivenLinks
 from genericdp.core.memory.given.modes import given_of
+from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import HELD_LINK_LIMIT
-from genericdp.core.memory.saved import dump, load
+from genericdp.core.memory.saved import UnreadableMemoryError, dump, load
 from tests.scenes.builders import a_usb_device, a_usb_node, resources_of
 from tests.scenes.edits import Node, rule
 
@@ -231,16 +236,96 @@ def test_the_unit_of_a_pod_stays_its_own_after_another_model_was_in_its_kit() ->
     assert [*told.values()] == ["a pod may still hold it as x of example.com/x"]
 
 
+def _kit(**changed: Any) -> Device:
+    fields = {
+        "id": "x",
+        "health": Health.HEALTHY,
+        "links": ("x@if00@abcdef",),
+        "spots": (Spot("/1", "S", "if00"),),
+        "models": ("0403:6001",),
+    }
+    return Device(**{**fields, **changed})
+
+
+ALL = resources_of(rule("x", 'group_by = "all"'))[0]
+GIVEN = {"x@if00@abcdef": (Spot("", "S", "if00"), "0403:6001")}
+
+
+@pytest.mark.parametrize(
+    ("changed", "given"),
+    [
+        ({}, {}),
+        ({"also": (Spot("c 188:1 2", "", "number"),)}, {}),
+        ({"spots": (Spot("/2", "S", "if00"),)}, GIVEN),
+        ({"models": ("0403:6015",)}, GIVEN),
+        ({"links": ("x@if00@abcdef@0123456789",)}, GIVEN),
+    ],
+)
+def test_what_a_pod_got_is_noted_when_the_device_changes_and_not_before(
+    changed: dict[str, Any], given: dict[str, Part]
+) -> None:
+    assert given_of(_kit(**changed), Remembered(ALL.name, _kit()), ALL) == given
+
+
 def test_links_that_a_device_invents_do_not_fill_the_memory() -> None:
-    device = Device(
-        id="x",
-        health=Health.HEALTHY,
-        links=tuple(f"x@{number}" for number in range(HELD_LINK_LIMIT + 1)),
-        spots=tuple(Spot("/1", f"S{number}", "") for number in range(HELD_LINK_LIMIT + 1)),
+    numbers = range(HELD_LINK_LIMIT + 1)
+    device = _kit(
+        links=tuple(f"x@{number}" for number in numbers),
+        spots=tuple(Spot("/1", f"S{number}", "") for number in numbers),
+        models=(),
     )
-    (kit,) = resources_of(rule("x", 'group_by = "all"'))
-    given = given_of(replace(device, models=("1:1",)), Remembered(kit.name, device), kit)
+    given = given_of(_kit(), Remembered(ALL.name, device), ALL)
     assert [*given] == [*device.links[:HELD_LINK_LIMIT]]
+
+
+@pytest.mark.parametrize(
+    ("known", "model"),
+    [
+        (Remembered(ALL.name, _kit()), "0403:6001"),
+        (Remembered(ALL.name, _kit(spots=(Spot("/1", "0001", "if00"),))), ""),
+        (Remembered(ALL.name, _kit(), not_given=frozenset(_kit().spots)), ""),
+        (Remembered(ALL.name, _kit(models=("0403:6015",)), given=GIVEN), "0403:6001"),
+        (Remembered(ALL.name, _kit(), given={"x@other": (Spot("", "S", "if00"), "0403:6001")}), ""),
+        (Remembered(ALL.name, _kit(spots=(), models=())), ""),
+    ],
+    ids=["as it is", "filler", "came later", "another mode", "another link", "leads nowhere"],
+)
+def test_the_model_of_a_link_is_that_of_the_unit_for_which_a_pod_got_it(
+    known: Remembered, model: str
+) -> None:
+    assert GivenLinks({"x": known}, {}).model_of(known.device.links[0]) == model
+    assert GivenLinks({}, {}).model_of(known.device.links[0]) == ""
+
+
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_link_of_which_nobody_knows_where_it_led_passes_to_another_model_only_if_no_pod_got_it(
+    *, is_given: bool
+) -> None:
+    known = Remembered(ALL.name, _kit(spots=(), models=()), given=GIVEN if is_given else {})
+    links = GivenLinks({"x": known}, {})
+    at = Spot("/2", "S", "if00")
+    assert links.leads_elsewhere("x@if00@abcdef", at, "0403:6015") is is_given
+    assert not links.leads_elsewhere("x@if00@abcdef", at, "0403:6001")
+
+
+def test_what_a_pod_got_under_another_link_is_not_another_mode() -> None:
+    other = {"x@if00@abcdef@0123456789": (Spot("", "S", "if00"), "0403:6015")}
+    links = GivenLinks({"x": Remembered(ALL.name, _kit(), given={**GIVEN, **other})}, {})
+    assert links.leads_elsewhere("x@if00@abcdef", Spot("/1", "S", "if00"), "0403:6015")
+    assert not links.leads_elsewhere("x@if00@abcdef", Spot("/1", "S", "if00"), "0403:6014")
+
+
+@pytest.mark.parametrize(
+    "part",
+    [[["/1", "S", "if00"], "0403:6001"], [["", "", "if00"], "0403:6001"], [["", "S", "if00"]], "x", None],
+)
+def test_a_saved_memory_in_which_a_part_is_malformed_is_not_read(part: object) -> None:
+    saved = dump(replace(Memory(), devices={"x": Remembered(ALL.name, _kit(), given=GIVEN)}), "boot")
+    assert load(saved, "boot").devices["x"].given == GIVEN
+    document = json.loads(saved)
+    document["devices"]["x"]["given"] = {"x@if00@abcdef": part}
+    with pytest.raises(UnreadableMemoryError):
+        load(json.dumps(document).encode(), "boot")
 
 
 def test_no_model_stays_in_mind_if_the_id_means_the_port() -> None:
@@ -390,3 +475,54 @@ def test_another_model_does_not_become_the_unit_of_a_pod_whichever_of_its_nodes_
     told = node.look(rules, own, *other)
     assert node.inventory.links()[next(iter(given))] == own.device_node
     assert told[held] == "Healthy"
+
+
+def test_a_kit_is_offered_although_only_another_unit_is_in_it_now() -> None:
+    """It has no link of what the pod got."""
+    rules, node = GROUPINGS["all"], Node()
+    node.look(rules, *a_modem("1", "6001"))
+    node.allocate("x")
+    (link,) = leads(node)
+    assert node.look(rules, *a_modem("2", "6015", serial="T")) == {"x": "Healthy"}
+    assert node.inventory.links()[link] is None
+
+
+def test_more_nodes_of_a_unit_are_offered_at_its_port_whatever_mode_it_is_in() -> None:
+    rules, node = GROUPINGS["node"], Node()
+    node.look(rules, *a_modem("2", "6001"))
+    node.allocate("x_S")
+    told = node.look(rules, *a_modem("2", "6015", 3))
+    assert told == dict.fromkeys(("x_S", "x_S.if01", "x_S.if02"), "Healthy")
+
+
+def test_what_a_pod_got_is_forgotten_when_the_next_pod_gets_the_device() -> None:
+    rules, node = GROUPINGS["node"], Node()
+    node.look(rules, *a_modem("2", "6001"))
+    node.allocate("x_S")
+    own = a_modem("2", "6015")
+    node.look(rules, *own)
+    node.allocate("x_S")
+    told = node.look(rules, *own, *a_modem("3", "6001"))
+    assert told["x_S"] == "Healthy"
+    assert leads(node)["x_S"] == 0
+
+
+def test_each_pod_of_a_shared_kit_keeps_its_links() -> None:
+    """The second one got two models with one serial number, which came after the first one got the kit."""
+    rules, node = rule("x", 'group_by = "all"', "replicas = 2"), Node()
+    first = a_modem("4", "6014", serial="T")
+    node.look(rules, *first)
+    node.allocate("x.0")
+    own, other = a_modem("3", "6001"), a_modem("2", "6015")
+    node.look(rules, *own, *other)
+    node.allocate("x.1")
+    given = {link: path for link, path in node.inventory.links().items() if path}
+    node.look(rules, *own)
+    node.look(rules)
+    node.look(rules, *a_modem("4", "6001"))
+    other = a_modem("3", "6015")
+    node.look(rules, *a_modem("4", "6001"), *other)
+    mine = [link for link, path in given.items() if path == own[0].device_node]
+    assert [node.inventory.links()[link] for link in mine if node.inventory.links()[link]] != [
+        other[0].device_node
+    ]

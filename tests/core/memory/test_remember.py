@@ -355,6 +355,22 @@ def test_where_a_part_of_a_unit_is_now_counts_more_than_where_another_was() -> N
         assert Memory(dict(parts)).known_ports == {"x_S": "new"}
 
 
+@pytest.mark.parametrize("id_", ["x_S.if01", "long-name_S-if01_abcdefghij"])
+def test_a_unit_keeps_the_ids_without_a_port_while_a_pod_holds_one_of_them(id_: str) -> None:
+    """Whatever the ids look like, and whichever unit is there now."""
+
+    def known(id_: str, port: str, *, absent: bool) -> Remembered:
+        device = Device(id=id_, health=Health.UNHEALTHY, unit="x_S", port=port)
+        return Remembered("example.com/x", device, absent_since=1.0 if absent else None)
+
+    devices = {id_: known(id_, "old", absent=True), "x_S": known("x_S", "new", absent=False)}
+    held = {id_: Holding("example.com/x", id_, shared=False)}
+    assert Memory(devices, held=held).known_ports == {"x_S": "old"}
+    assert Memory(devices).known_ports == {"x_S": "new"}
+    # A twin that is tied to another port has ids with its own.
+    assert Memory(devices, {"x_S": "new"}, held=held).known_ports == {"x_S": "new"}
+
+
 def test_ties_are_those_of_the_inventory() -> None:
     _, memory = remember(replace(PLUGGED, ties={"a": "b"}), Memory(ties={"c": "d"}), 0.0, None)
     assert memory.ties == {"a": "b"}

@@ -89,7 +89,7 @@ def _long_name_of(name: str, spot: Spot, model: str, models: dict[str, str], pas
     longer, longest = long_name(name, spot), long_name(name, spot, model)
     models |= {each: past.given_model(each) for each in (longer, longest)}
     # Once a node has the longest name, the next pod gets that.
-    has_longest = models[longest] == model != ""
+    has_longest = models[longest] == model
     return longest if has_longest or not may_be_model(models[longer], model) else longer
 
 

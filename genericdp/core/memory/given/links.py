@@ -50,11 +50,8 @@ class GivenLinks:
         if link not in links:
             return False
         this, parts = part_of(spot, model), self._parts_of(id_, known)
-        longer = [long_name(link, spot), long_name(link, spot, model)]
-        if any(each in parts and is_part(parts[each], this) for each in longer):
-            return True
         if link not in parts:
-            if any(each in links for each in longer):
+            if long_name(link, spot) in links:
                 return True
         elif is_part(parts[link], this):
             return False
@@ -81,9 +78,7 @@ class GivenLinks:
     def _led(self, link: str, spot: Spot, known: Remembered) -> list[tuple[Spot, str]]:
         """Where a link may have led that leads nowhere now, each with the model."""
         earlier = [each for each in known.earlier.items() if not is_of_number(each[0])]
-        here = known.device.spots
-        # Each node that the device still has leads a link of its own.
-        alike = [each for each in known.earlier.items() if each[0][1:3] == spot[1:3] and each[0] not in here]
+        alike = [each for each in earlier if each[0][1:3] == spot[1:3]]
         tied = [each for each in alike if each[0].port == self._ties.get(link)]
         # The unit at the tied port had the link; without a tie, the unit that was lost first. A unit that was
         # lost later with the same serial number had a long name.

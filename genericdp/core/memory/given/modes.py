@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.part import Part, is_part
+from genericdp.core.inventory.part import Part
 from genericdp.core.inventory.past import Ties, Twins, may_be_twin
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.remembered import Remembered, Units
@@ -49,18 +49,13 @@ def is_another_unit(
         return True
     for link, (spot, model) in zip(device.links, device.spots_with_models, strict=False):
         part = parts.get(link)
-        if part is None or part[0][1:] != spot[1:] or may_be_model(part[1], model):
+        if part is None or may_be_model(part[1], model):
             continue
         was = led.get(link)
         # A unit that changes its mode stays at its port.
-        if (
-            device.basis == "serial"
-            and was
-            and was.port != spot.port
-            and not may_be_model(models[was], model)
-        ):
+        if was and was.port != spot.port and not may_be_model(models[was], model):
             return True
-        if not may_be_twin(twins, spot, part[1]) and units.ports_of(spot.serial, part[1]) - {spot.port}:
+        if not may_be_twin(twins, spot, part[1]) and units.ports_of(spot.serial, part[1]):
             return True
     return False
 
@@ -73,23 +68,15 @@ def _is_wholly_another(device: Device, was: Mapping[Spot, str], parts: Mapping[s
     )
 
 
-def is_of_another_model(device: Device, held: Iterable[tuple[str, str, str]], ties: Ties) -> bool:
+def is_of_another_model(device: Device, held: Iterable[tuple[str, str]], ties: Ties) -> bool:
     """Whether the unit of a device has the ids of another model with its serial number, which pods hold.
 
-    held  port, serial number and model of what pods hold of the same unit. Two units that were seen side by
-          side have a tie: their ids differ
+    held  port and model of what pods hold of the same unit. Two units that were seen side by side have a tie:
+          their ids differ
     """
-    return (
-        device.basis == "serial"
-        and device.unit not in ties
-        and any(
-            spot.port != port and spot.serial == serial and not may_be_model(model, other)
-            for port, serial, other in held
-            for spot, model in device.spots_with_models
-        )
+    # At its port, a unit may change its model.
+    return device.unit not in ties and any(
+        spot.port != port and not may_be_model(model, other)
+        for port, other in held
+        for spot, model in device.spots_with_models
     )
-
-
-def is_missing(known: Remembered, part: Part) -> bool:
-    """Whether it is a part that a pod got and that the device does not have now."""
-    return any(is_part(part, each) for each in known.missing)

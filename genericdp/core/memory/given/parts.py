@@ -12,9 +12,7 @@ The rules of this file:
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from genericdp.core.inventory.part import part_of
 from genericdp.core.inventory.place import Spot, may_be_model
-from genericdp.core.memory.given.modes import is_missing
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 
@@ -48,13 +46,7 @@ def with_not_given(
         not_given = frozenset(
             spot
             for spot, model, link in new
-            if spot in others
-            or (
-                own
-                and link not in own
-                and not _may_be_of(lost, spot, model)
-                and not is_missing(was, part_of(spot, model))
-            )
+            if spot in others or (own and link not in own and not _may_be_of(lost, spot, model))
         )
         if not_given != known.not_given:
             changed[id_] = replace(known, not_given=not_given)
@@ -85,13 +77,10 @@ def as_given(
     for id_, known in found.items():
         if id_ in with_earlier - others:
             changed[id_] = replace(known, not_given=frozenset(), earlier={}, docks={}, given={})
-            continue
-        now = replace(known, not_given=frozenset()) if known.not_given else known
-        if known.given:
+        elif known.not_given or known.given:
+            now = replace(known, not_given=frozenset(), given={})
             # Pods of one device may have got different links.
-            now = replace(now, given={**replace(now, given={}).parts, **known.given})
-        if now != known:
-            changed[id_] = now
+            changed[id_] = replace(now, given={**now.parts, **known.given} if known.given else {})
     return {**devices, **changed} if changed else devices
 
 

@@ -20,11 +20,10 @@ from dataclasses import replace
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.naming.links import short_name
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
-from genericdp.core.inventory.part import part_of
+from genericdp.core.inventory.part import is_part, part_of
 from genericdp.core.inventory.past import Twin, may_be_twin
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of
 from genericdp.core.inventory.twins import HUB
-from genericdp.core.memory.given.modes import is_missing
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
 from genericdp.core.memory.renewal import Renewal
@@ -81,7 +80,7 @@ def _is_as_given(id_: str, holding: Holding, offer: Offer | None, known: Remembe
         offer is not None
         and known is not None
         and known.absent_since is None
-        and not (known.earlier or known.missing)
+        and not known.earlier
         and id_ in offer.ids
         and id_ not in offer.withheld
         and holding.shared is _is_shared(offer)
@@ -190,7 +189,7 @@ class _Others:
     def _has_stayed(self, device: Device, spot: Spot) -> bool:
         """Whether the pod of a device has had the very node at a spot since before this step."""
         was = self._renewal.devices.get(device.id) if device.id in self.held else None
-        if was is None or was.absent_since is not None or spot not in was.spots:
+        if was is None:
             return False
         links = {link for link, at in zip(device.links, device.spots, strict=False) if at == spot}
         nodes = {each for each in device.also if is_of_node(each) and each.serial in links}
@@ -211,7 +210,8 @@ class _Others:
 
         now, model  where the unit seems to be
         """
-        if is_missing(known, part_of(now, model)):
+        this = part_of(now, model)
+        if any(is_part(this, part) for part in known.missing):
             return False
         mine = known.spots.keys()
         ports = {spot.port for spot in mine if spot[1:3] == now[1:3] and spot.serial}

@@ -180,12 +180,11 @@ class Renewal:
             device = replace(device, links=(*device.links, *kept))
         earlier, docks = self._earlier(device, known) if is_held else ({}, {})
         given = modes.given_of(device, known, self._offers[resource].resource) if is_held else {}
-        # The same object is compared at once, so what is remembered becomes the object that is offered. With
-        # other links it never is, and then what did not change stays what it was.
-        is_same = bool(more) and is_listed and known.device == device and known.earlier == earlier
         not_given = known.not_given.intersection(device.spots)
         now = Remembered(resource, device, earlier=earlier, not_given=not_given, docks=docks, given=given)
-        return known if is_same else now
+        # The same object is compared at once, so what is remembered becomes the object that is offered. With
+        # other links it never is, and then what did not change stays what it was.
+        return known if more and now == known else now
 
     def _earlier(self, device: Device, known: Remembered) -> tuple[Mapping[Spot, str], Mapping[Spot, Dock]]:
         """Where nodes are that a pod may still have although the device lost them, with models and docks."""

@@ -276,6 +276,40 @@ def test_the_links_of_nodes_that_are_away_are_kept() -> None:
     }
 
 
+LTE = (
+    '[[resource]]\nname = "lte"\nmatch = { usb = { vendor = "2c7c" } }\ngroup_by = "usb_device"\n'
+    '[[resource.node]]\nmatch = { SUBSYSTEM = "tty" }\noptional = true\n'
+)
+
+
+def test_a_device_without_a_node_that_it_had_is_remembered_for_the_resource_that_offers_it() -> None:
+    usb, first, second, *_ = a_modem(serial="E")
+    before = (inventory_of(LTE, usb, first, second), 0.0, None), (inventory_of(LTE, usb, first), 1.0, None)
+    (old,) = before[0][0].offers
+    offer = replace(before[1][0].offers[old], resource=Resource("example.com/other", Match()))
+    _, memory = after(*before, (Inventory({"example.com/other": offer}), 2.0, None))
+    assert memory.devices["lte_E"].resource == "example.com/other"
+
+
+def test_what_a_pod_had_of_a_device_is_forgotten_with_the_pod() -> None:
+    usb, first, second, *_ = a_modem(serial="E")
+    held = frozenset({"lte_E"})
+    steps = (inventory_of(LTE, usb, first, second), 0.0, held), (inventory_of(LTE, usb, first), 1.0, held)
+    known = after(*steps)[1].devices["lte_E"]
+    assert known.earlier or known.given
+    known = after(*steps, (inventory_of(LTE, usb, first), 2.0, NOBODY))[1].devices["lte_E"]
+    assert (known.earlier, known.given) == ({}, {})
+
+
+def test_a_device_without_a_node_that_it_had_is_of_this_boot_once_it_was_seen() -> None:
+    usb, first, second, *_ = a_modem(serial="E")
+    less = inventory_of(LTE, usb, first)
+    _, memory = after((inventory_of(LTE, usb, first, second), 0.0, None), (less, 1.0, None))
+    known = replace(memory.devices["lte_E"], is_of_this_boot=False)
+    _, memory = remember(less, replace(memory, devices={"lte_E": known}), 2.0)
+    assert memory.devices["lte_E"].is_of_this_boot
+
+
 def renaming(*links: str) -> Inventory:
     """A device with these links now."""
     resource = Resource("example.com/x", Match())

@@ -264,3 +264,12 @@ def test_what_a_pod_has_stays_although_another_one_may_hold_it() -> None:
     node.memory = replace(node.memory, held={**node.memory.held, ID: other})
     assert healthy(node.look(rule(), *unread)) == {by_port}
     assert healthy(node.look(rule(), *at("1", 2, None))) == set()
+
+
+def test_a_unit_of_another_model_than_the_pod_got_does_not_wait_at_its_port() -> None:
+    """By port, the id of the pod's unit means yet another one by now."""
+    node, _ = held(rule("port", 'identity = "port"'), *at("1", 0, None, "6015"))
+    node.look(rule("port", 'identity = "port"'), *at("1", 1, "A5"))
+    node.look(rule("port", 'identity = "port"'))
+    assert healthy(node.look(rule("other"), *at("1", 2, "B6"))) == {"other_B6"}
+    assert healthy(node.look(rule("other"), *at("1", 3, "B6", "6015"))) == set()

@@ -93,8 +93,8 @@ class Unread:
         else:
             earlier = known.earlier
             yield from _had_of(id_, known.device)
-        for spot in earlier:
-            yield _Had(id_, spot, "")
+        for spot, model in earlier.items():
+            yield _Had(id_, spot, model)
 
     def _present_of(self, id_: str) -> Iterator[_Had]:
         now = self._now(id_)

@@ -89,7 +89,10 @@ class Saving:
         self._memory = memory
         if seconds <= 0:
             self.save()
-        elif self._timer is None:
+            return
+        # Allocate may come first, and waits until everything is saved.
+        self._state.prepare(memory)
+        if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(seconds, self.save)
 
     def save(self) -> None:

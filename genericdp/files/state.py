@@ -80,17 +80,18 @@ class StateFile:
     boot      the id of this boot, "" if it is not known
     link_dir  where the memory is kept while it cannot be saved, "" for nowhere
     is_spare  the memory that was loaded was kept there, and is not in the file
+    prepare   does ahead the part of `save` that takes longest
     """
 
     def __init__(self, directory: str, boot: str = "", link_dir: str = "") -> None:
         self.path = os.path.join(directory, "memory.json")
         self.is_spare = False
         self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
-        self._saved = b""
+        self._saved, self._broken = b"", False
         self._file: FileIdentity | None = None
         self._writer = saved.Writer(boot)
+        self.prepare = self._writer.prepare
         self._boot = boot
-        self._broken = False
 
     def load(self) -> Memory:
         """The memory as it was saved; empty if the file is absent.
@@ -197,9 +198,8 @@ class StateFile:
 
     def _remove_spare(self) -> None:
         # If it stays, it was to replace another file than the one that is there now.
-        if self._spare:
-            with suppress(OSError):
-                os.unlink(self._spare)
+        with suppress(OSError):
+            os.unlink(self._spare)
 
     def may_exist(self) -> bool:
         """Whether there is a file, as far as that can be seen."""

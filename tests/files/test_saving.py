@@ -26,11 +26,18 @@ from tests.scenes.shortage import (
     no_file_larger_than,
     read_only,
 )
+from tests.scenes.steps import steps
 from tests.scenes.waiting import idle, until
 
 
 def memory(number: int) -> Memory:
     return Memory(ties={"ftdi_SAME": f"port {number}"})
+
+
+def many(count: int) -> Memory:
+    ids = [f"ftdi_{n}" for n in range(count)]
+    spots = (Spot("port", "", "node"),)
+    return Memory({id_: Remembered(FTDI, Device(id_, links=(id_,), spots=spots)) for id_ in ids})
 
 
 def saved(directory: Path) -> Memory:
@@ -55,6 +62,14 @@ async def test_what_may_not_wait_is_saved_at_once_with_what_waits(tmp_path: Path
     saving.save_within(3600.0, memory(1))
     saving.save_within(0.0, memory(2))
     assert saved(tmp_path) == memory(2)
+
+
+async def test_allocate_waits_for_no_device_that_changed_before(tmp_path: Path) -> None:
+    saving, other = Saving(str(tmp_path / "prepared")), Saving(str(tmp_path / "other"))
+    before, after = many(200), many(200)
+    saving.save_within(3600.0, before)
+    prepared = steps(lambda: saving.save_within(0.0, after))
+    assert 5 * prepared < steps(lambda: other.save_within(0.0, after))
 
 
 @pytest.mark.parametrize("is_full", [False, True])

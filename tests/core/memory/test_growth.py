@@ -9,10 +9,12 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.saved import Writer, dump
 from genericdp.core.memory.take import take_inventory
 from tests.scenes.builders import a_usb_serial, by_sys_path, resources_of
 from tests.scenes.inventories import DOMAIN
-from tests.scenes.steps import growth
+from tests.scenes.steps import growth, steps
 
 BY_NAME = '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\nidentity = ["ID_NAME"]\n'
 WITHOUT = BY_NAME.replace('"tty"', '"tty", ID_NAME = "none"')
@@ -91,3 +93,17 @@ def test_so_does_that_of_a_step_in_which_each_waits_for_a_unit_without_its_devic
         return lambda: take_inventory(builder, then, memory, 2.0)
 
     assert growth(step, 40) < 2.5
+
+
+def test_only_devices_that_changed_are_written_again() -> None:
+    (offer,) = take_inventory(Builder(resources_of(BY_NAME), DOMAIN), sticks(200, 0), Memory(), 0.0)[
+        0
+    ].offers.values()
+    devices = {device.id: Remembered("x", device) for device in offer.devices}
+    writer = Writer()
+    all_of_them = steps(lambda: writer.dump(Memory(devices)))
+    again = {id_: replace(known) for id_, known in devices.items()}
+    id_, known = next(iter(again.items()))
+    again[id_] = replace(known, listed=False)
+    assert 5 * steps(lambda: writer.dump(Memory(again))) < all_of_them
+    assert writer.dump(Memory(again)) == dump(Memory(again)) != dump(Memory(devices))

@@ -1,4 +1,4 @@
-"""The saved form of the memory, as JSON.
+"""Reads a saved memory.
 
 The rules of this file:
 
@@ -6,8 +6,6 @@ The rules of this file:
   written makes the whole text unreadable.
 * Inodes in sysfs tell siblings of one boot only. In another boot, where each of them was is all that counts.
 * A memory that does not say what pods hold says that they may hold everything.
-* When a device left, or an id was withdrawn, is not saved: after a restart its grace time starts again,
-  which errs on the safe side.
 """
 
 import json
@@ -18,15 +16,13 @@ from typing import Any
 from genericdp.core.inventory.offer import Device, Health, ids_of
 from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.inventory.place import Spot, is_of_node
-from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory import fields
 from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.saved.writer import FORMAT
 from genericdp.core.memory.withdrawn import Shares, Withdrawn
-
-_FORMAT = 1
 
 #: How much of a reason is shown: it quotes what was saved.
 _LONGEST_REASON = 500
@@ -34,32 +30,6 @@ _LONGEST_REASON = 500
 
 class UnreadableMemoryError(ValueError):
     """What was saved is not a memory of this version; the message says why, as the end of a sentence."""
-
-
-class Writer:
-    """Renders one memory after another. Allocate waits for it: unchanged devices are not rendered again.
-
-    boot  the id of this boot, "" if it is not known
-    """
-
-    def __init__(self, boot: str = "") -> None:
-        self._boot = boot
-        self._devices: Mapping[str, Remembered] | None = None
-        self._text = ""
-
-    def dump(self, memory: Memory) -> bytes:
-        """The memory as JSON. Equal memories give equal bytes."""
-        if memory.devices is not self._devices:
-            self._devices = memory.devices
-            devices = {id_: _render_device(known) for id_, known in memory.devices.items()}
-            self._text = json.dumps(devices, sort_keys=True)
-        rest = json.dumps({"boot": self._boot, **_render_the_rest(memory)}, sort_keys=True)
-        return f'{{"devices": {self._text}, {rest.removeprefix("{")}'.encode("ascii")
-
-
-def dump(memory: Memory, boot: str = "") -> bytes:
-    """The memory as JSON. Equal memories give equal bytes."""
-    return Writer(boot).dump(memory)
 
 
 def boot_of(saved: bytes) -> str:
@@ -75,7 +45,7 @@ def load(saved: bytes, boot: str = "") -> Memory:
     try:
         document = json.loads(saved.decode())
         version = document["version"]
-        memory = _parse(document, boot) if version == _FORMAT else None
+        memory = _parse(document, boot) if version == FORMAT else None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         why = repr(error)
         if len(why) > _LONGEST_REASON:
@@ -83,73 +53,9 @@ def load(saved: bytes, boot: str = "") -> Memory:
         raise UnreadableMemoryError(f"is broken: {why}") from error
     if memory is None:
         raise UnreadableMemoryError(
-            f"has format {version!r}; this version of genericdp reads format {_FORMAT}"
+            f"has format {version!r}; this version of genericdp reads format {FORMAT}"
         )
     return memory
-
-
-def _render_device(known: Remembered) -> dict[str, Any]:
-    docks = sorted({**known.docks, **known.device.docks}.items())
-    return {
-        "resource": known.resource,
-        "unit": known.device.unit,
-        **({"basis": known.device.basis} if known.device.basis else {}),
-        **({"key_hash": known.device.key_hash} if known.device.key_hash else {}),
-        "port": known.device.port,
-        "hub": known.device.hub,
-        "numa": known.device.numa,
-        # An earlier release would refuse links that do not begin with the id.
-        "links": [link for link in known.device.links if not is_shared_link(link)],
-        "shared": [link for link in known.device.links if is_shared_link(link)],
-        "spots": [_render_spot(spot) for spot in known.device.spots],
-        **({"models": list(known.device.models)} if any(known.device.models) else {}),
-        "also": [_render_spot(spot) for spot in known.device.also],
-        "earlier": [_render_spot(spot) for spot in known.earlier],
-        **({"earlier_models": [*known.earlier.values()]} if any(known.earlier.values()) else {}),
-        **({"docks": [[_render_spot(at), dock] for at, dock in docks]} if docks else {}),
-        **(
-            {"given": {link: [_render_spot(at), of] for link, (at, of) in known.given.items()}}
-            if known.given
-            else {}
-        ),
-        **({"not_given": [*map(_render_spot, sorted(known.not_given))]} if known.not_given else {}),
-        "listed": known.listed,
-        **({} if known.is_of_this_boot else {"of_this_boot": False}),
-    }
-
-
-def _render_the_rest(memory: Memory) -> dict[str, Any]:
-    return {
-        "version": _FORMAT,
-        "ties": dict(memory.ties),
-        "replicas": dict(memory.shares.replicas),
-        "withdrawn": {
-            id_: {"resource": one.resource, "device": one.device}
-            for id_, one in memory.shares.withdrawn.items()
-        },
-        "held": {id_: _render_holding(one) for id_, one in memory.held.items()},
-        "siblings": _render_siblings(memory.siblings),
-        "renamed": dict(memory.renamed),
-        # An earlier release did not save it, so this tells what has not been taken over yet.
-        **({} if memory.is_of_earlier_release else {"answered": _render_answered(memory)}),
-        **({"untold": True} if memory.is_untold else {}),
-        **(
-            {"apart": {slow: [each.fast, each.is_crossed] for slow, each in memory.apart.items()}}
-            if memory.apart
-            else {}
-        ),
-        **({"twins": [list(twin) for twin in sorted(memory.twins)]} if memory.twins else {}),
-    }
-
-
-def _render_holding(one: Holding) -> dict[str, Any]:
-    # Allocate waits for this, and there may be thousands.
-    rendered = {"resource": one.resource, "device": one.device, "shared": one.shared}
-    return {**rendered, "links": list(one.links)} if one.links else rendered
-
-
-def _render_answered(memory: Memory) -> list[dict[str, Any]]:
-    return [{"resource": one.resource, "ids": list(one.ids)} for one in memory.answered.values()]
 
 
 def _parse(document: Any, boot: str) -> Memory:
@@ -267,17 +173,6 @@ def _parse_answered(entry: Any) -> tuple[str, CdiDevice]:
     if not device.ids:
         raise ValueError("a CDI device without ids")
     return device.name, device
-
-
-def _render_spot(spot: Spot) -> list[str | int]:
-    return list(spot if spot.number else spot[:3])
-
-
-def _render_siblings(siblings: Siblings) -> list[Any]:
-    return [
-        [*spot[:3], [[number, *seen] for number, seen in sorted(numbers.items())]]
-        for spot, numbers in sorted(siblings.items())
-    ]
 
 
 def _parse_siblings(value: Any, devices: Iterable[Remembered]) -> Siblings:

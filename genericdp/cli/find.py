@@ -29,7 +29,8 @@ def bare_node(word: str) -> NodeNames:
 
 def kind_without_node(word: str) -> str:
     """What the kernel calls `word` if that can have no device node; "" for anything else."""
-    kinds = _WITHOUT_NODES.items() if "/" not in word else ()
+    is_name = "/" not in word and word not in {"", ".", ".."}
+    kinds = _WITHOUT_NODES.items() if is_name else ()
     return next((kind for kind, folder in kinds if os.path.exists(f"/sys/class/{folder}/{word}")), "")
 
 

@@ -8,7 +8,8 @@ The rules of this file:
   directory stays open after the first time: without a descriptor, nothing else would open it.
 * Of the other files in the directory, only those with a name of ours are touched. They are of an earlier
   process. A directory that was mounted, or that a symlink leads to by now, may have some, too. The program of
-  the udev rule takes lines out of a file, and may put it back although it was removed meanwhile.
+  the udev rule takes lines out of a file, and may put it back although it was removed meanwhile. A name that
+  cannot be removed keeps no other file from being right.
 * Only the genericdp that holds the lock writes and removes files, so no other one that runs has written
   them. The lock of the udev rule has another name.
 * Everybody may read the files, whatever the umask is: a runtime need not run as root.
@@ -39,6 +40,8 @@ _NEW_OF_UDEV = re.compile(r"\.genericdp-gone-[0-9]+")
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _MODE = 0o644
+
+_REMOVE_IT = "remove it: it has the name of a CDI spec file of genericdp, and container runtimes may read it"
 
 _WITHOUT_IT = "until then, the container runtime refuses containers with these devices"
 
@@ -109,11 +112,12 @@ class CdiSpecs:
                     "in genericdp.toml",
                 )
             return
-        if not (has_lock and self._is_cleared):
-            self._clear(directory, wanted)
-        self._change(directory, wanted)
-        if not wanted:
+        failures = [] if has_lock and self._is_cleared else self._clear(directory, wanted)
+        failures += self._change(directory, wanted)
+        if not (wanted or self._written):
             self._lock.close()
+        if failures:
+            raise failures[0]
 
     def _clear_left(self) -> None:
         """Remove the files from where the path led before, if it is a symlink that leads elsewhere by now."""
@@ -142,7 +146,8 @@ class CdiSpecs:
         except OSError as error:
             raise _unusable(self.directory, error) from error
 
-    def _change(self, directory: int, wanted: Mapping[str, str]) -> None:
+    def _change(self, directory: int, wanted: Mapping[str, str]) -> list[GenericdpError]:
+        """Write what is wanted, and remove what was written before. Returns what fails."""
         failures: list[GenericdpError] = []
         for name in sorted({*wanted, *self._written}):
             try:
@@ -151,9 +156,10 @@ class CdiSpecs:
                 else:
                     self._remove(directory, name)
             except OSError as error:
-                failures.append(self._failed("write" if name in wanted else "remove", name, error))
-        if failures:
-            raise failures[0]
+                failures.append(
+                    self._failed("write" if name in wanted else "remove", name, error, _WITHOUT_IT)
+                )
+        return failures
 
     def intact(self, names: Collection[str] = ()) -> bool:
         """Whether the files that were written still exist: those of these names, or all of them."""
@@ -218,15 +224,19 @@ class CdiSpecs:
             os.unlink(name, dir_fd=directory)
         self._written.pop(name, None)
 
-    def _clear(self, directory: int, wanted: Collection[str]) -> None:
-        """Remove what earlier processes left. Raises GenericdpError."""
+    def _clear(self, directory: int, wanted: Collection[str]) -> list[GenericdpError]:
+        """Remove what earlier processes left. Returns what fails: something else may have a name of ours."""
+        failures: list[GenericdpError] = []
         try:
-            for name in self._left(directory):
-                if name not in wanted:
+            for name in sorted({*self._left(directory)} - {*wanted}):
+                try:
                     self._remove(directory, name)
-        except OSError as error:
-            raise _unusable(self.directory, error) from error
-        self._is_cleared = True
+                except OSError as error:
+                    failures.append(self._failed("remove", name, error, _REMOVE_IT))
+        except GenericdpError as error:
+            failures.append(error)
+        self._is_cleared = not failures
+        return failures
 
     def _left(self, directory: int) -> list[str]:
         """The files that earlier processes left or another genericdp has written. Raises GenericdpError."""
@@ -253,8 +263,8 @@ class CdiSpecs:
         except OSError as error:
             raise _unusable(self.directory, error) from error
 
-    def _failed(self, verb: str, name: str, error: OSError) -> GenericdpError:
-        hint = "; ".join(filter(None, (what_is_short(error), _WITHOUT_IT)))
+    def _failed(self, verb: str, name: str, error: OSError, what_to_do: str) -> GenericdpError:
+        hint = "; ".join(filter(None, (what_is_short(error), what_to_do)))
         return GenericdpError(f"cannot {verb} '{self.directory}/{name}': {error.strerror}", hint=hint)
 
 

@@ -128,6 +128,10 @@ class Listener:
             return "'ss --listening --tcp --processes' shows who listens there"
         if error.errno == errno.EACCES and self.path:
             return "the directory, or the socket that is there, belongs to another user: choose another path"
+        # A socket that nobody serves would have been removed.
+        if error.errno in {errno.EADDRINUSE, errno.EEXIST, errno.ENOTDIR} and self.path:
+            found = _existing(self.path)
+            return f"something else is in the place of '{found}': remove it, or choose another path"
         return _HINTS.get(error.errno or 0) or what_is_short(error)
 
     async def close(self) -> None:
@@ -231,6 +235,13 @@ def _ip_socket(address: str) -> socket.socket:
         listening.close()
         raise
     return listening
+
+
+def _existing(path: str) -> str:
+    """What exists of a path: itself, or the nearest above it."""
+    while path not in {"", "/"} and not os.path.lexists(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def _identity(path: str) -> tuple[int, int] | None:

@@ -91,6 +91,11 @@ def test_a_network_interface_is_no_device_that_a_container_can_get() -> None:
     )
 
 
+@pytest.mark.parametrize("word", ["", ".", ".."])
+def test_a_word_that_names_no_file_names_no_network_interface(word: str) -> None:
+    assert "network interface" not in told(word)
+
+
 @pytest.mark.parametrize("word", ["50-fuse.toml", "/etc/genericdp/rules.d/50-fuse.toml"])
 def test_a_rule_file_is_not_a_device(word: str) -> None:
     assert told(word) == f"'{word}' is not a device; did you mean --rules {word}?"

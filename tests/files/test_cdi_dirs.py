@@ -84,7 +84,7 @@ async def test_spec_files_that_cannot_be_removed_after_an_edit_of_cdi_dir_are_na
         assert error is not None
         assert str(error) == (
             f"the CDI spec files stay in '{tmp_path}/cdi', which was 'cdi_dir': "
-            f"cannot use the CDI directory '{tmp_path}/cdi': Is a directory"
+            f"cannot remove '{left}': Is a directory"
         )
         assert error.hint == (
             f"remove {tmp_path}/cdi/genericdp_*.json: container runtimes may read them, and they may lead to "
@@ -404,7 +404,7 @@ async def test_each_of_several_failures_is_reported(tmp_path: Path) -> None:
         directories.see_room()
         why = (
             f"the CDI spec files stay in '{tmp_path}/one', which was 'cdi_dir': "
-            f"cannot use the CDI directory '{tmp_path}/one': Is a directory; "
+            f"cannot remove '{tmp_path}/one/{SPEC}': Is a directory; "
             f"cannot write '{one.state_dir}/link_dir': Is a directory; "
             "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
         )
@@ -424,7 +424,7 @@ async def test_status_says_that_spec_files_stay_in_a_former_directory(short_dir:
         assert failing["what"] == "directories"
         assert failing["reason"] == (
             f"the CDI spec files stay in '{short_dir}/one', which was 'cdi_dir': "
-            f"cannot use the CDI directory '{short_dir}/one': Is a directory"
+            f"cannot remove '{short_dir}/one/{SPEC}': Is a directory"
         )
         (short_dir / "one" / SPEC).rmdir()
         LoopTime().advance(1.0)

@@ -202,6 +202,28 @@ def test_a_symlink_or_directory_in_the_place_of_a_file_is_not_followed(specs: Cd
     assert str(caught.value) == f"cannot write '{cdi}/{FUSE}': Is a directory"
 
 
+def test_a_name_that_cannot_be_removed_keeps_no_other_file_from_being_right(
+    specs: CdiSpecs, other: CdiSpecs, cdi: Path
+) -> None:
+    strays = [cdi / "genericdp_1.json", cdi / "genericdp_2.json"]
+    cdi.mkdir()
+    for each in (*strays, cdi / FUSE):
+        each.mkdir()
+    (cdi / "genericdp_3.json").touch()
+    for text in ("one", "two"):
+        with pytest.raises(GenericdpError) as caught:
+            specs.apply({FTDI: text})
+        assert str(caught.value) == f"cannot remove '{strays[0]}': Is a directory"
+        assert (cdi / FTDI).read_text() == text
+    with pytest.raises(GenericdpError):
+        specs.apply({})
+    assert {*cdi.iterdir()} - {cdi / LOCK} == {*strays, cdi / FUSE}
+    for each in (*strays, cdi / FUSE):
+        each.rmdir()
+    # The lock is free, although not all could be removed.
+    other.apply({FTDI: "three"})
+
+
 def test_a_directory_that_others_can_write_is_refused(specs: CdiSpecs, cdi: Path) -> None:
     cdi.mkdir()
     cdi.chmod(0o777)

@@ -297,8 +297,26 @@ async def test_what_a_rival_cannot_remove_is_said_and_tried_again(tmp_path: Path
         left.touch()
         time.advance(1.0)
         await until(lambda: not left.exists())
-    why = f"cannot use the CDI directory '{tmp_path}': Is a directory"
+    why = f"cannot remove '{left}': Is a directory"
     assert [str(error or "") for error in daemon.tried] == [why, ""]
+
+
+async def test_a_name_that_cannot_be_removed_makes_no_device_unhealthy(tmp_path: Path) -> None:
+    time, daemon, stray = LoopTime(), Daemon(tmp_path), tmp_path / "genericdp_x.json"
+    with daemon.cdi.serving():
+        daemon.step(A, B)
+        stray.mkdir()
+        await until(lambda: any(daemon.tried))
+        assert daemon.step(A) == {"ftdi_A": ""}
+        assert '"ftdi_B"' not in (tmp_path / FILE).read_text()
+        stray.rmdir()
+        time.advance(10.0)
+        await until(lambda: daemon.tried[-1] is None)
+    error = next(filter(None, daemon.tried))
+    assert str(error) == f"cannot remove '{stray}': Is a directory"
+    assert error.hint == (
+        "remove it: it has the name of a CDI spec file of genericdp, and container runtimes may read it"
+    )
 
 
 async def test_no_file_is_written_or_left_before_the_directory_is_noted(tmp_path: Path) -> None:

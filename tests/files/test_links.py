@@ -12,10 +12,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from genericdp.errors import GenericdpError
+from genericdp.files.kept_directory import make_for_all
 from genericdp.files.links import Changed, Links, led
 from genericdp.service.standby import NAME, NodeLock
 from tests.scenes.shortage import descriptors_left
@@ -41,6 +43,19 @@ def umask_of_the_unit() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("umask_of_the_unit")
+def test_a_directory_is_made_although_the_system_cannot_tell_what_is_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even for `/`: no memory, or the disk fails."""
+
+    def lstat(path: object) -> NoReturn:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM), path)
+
+    monkeypatch.setattr(os, "lstat", lstat)
+    make_for_all(f"{tmp_path}/links")
+    assert os.path.isdir(f"{tmp_path}/links")
+
+
 def test_everybody_may_enter_the_directory_and_those_above_it_whatever_the_umask_is(short_dir: Path) -> None:
     """For a pod with a user namespace of its own, runc looks up the path of the host without any rights."""
     directory = short_dir / "dev" / "genericdp"

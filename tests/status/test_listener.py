@@ -103,7 +103,20 @@ async def test_what_is_no_socket_is_left_alone(path: Path) -> None:
     with pytest.raises(GenericdpError) as refused:
         await listener.open()
     assert str(refused.value) == f"cannot listen on 'unix:{path}': Address already in use"
+    assert (
+        refused.value.hint == f"something else is in the place of '{path}': remove it, or choose another path"
+    )
     assert path.read_text() == "mine"
+
+
+async def test_a_file_in_the_place_of_its_directory_is_left_alone(short_dir: Path) -> None:
+    (short_dir / "run").write_text("mine")
+    for address in (f"unix:{short_dir}/run/s", f"unix:{short_dir}/run/deeper/s"):
+        with pytest.raises(GenericdpError) as refused:
+            await Listener(address, echo).open()
+        assert refused.value.hint == (
+            f"something else is in the place of '{short_dir}/run': remove it, or choose another path"
+        )
 
 
 async def test_a_directory_that_cannot_be_created_is_reported(short_dir: Path) -> None:

@@ -70,9 +70,9 @@ class Daemon:
         self._awake = asyncio.Event()
         self.inventory, self.memory, self.standing_by = Inventory(), Memory(), ""
         self.recorder = Recorder(now)
-        self.cdi = CdiUpkeep(
-            settings, self.step, partial(self._see_tried, Retried.CDI), lambda: self.plugins.kubelet.rival
-        )
+        self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
+        tried = partial(self._see_tried, Retried.CDI)
+        self.cdi = CdiUpkeep(settings, self.step, tried, lambda: self.plugins.kubelet.rival, self._links.dead)
         self.plugins = Plugins(
             settings,
             on_kubelet=self._see_kubelet,
@@ -92,7 +92,6 @@ class Daemon:
         self._now = now
         self._resets = usb.Resets(usb_reset)
         self._on_step = on_step
-        self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
         self._saving = Saving(settings.state_dir, self._see_saved, link_dir=settings.link_dir)
         self._forgetting = Forgetting(
             self.plugins,

@@ -23,7 +23,7 @@ _DIGITS = re.compile(r"\d+")
 def bare_node(word: str) -> NodeNames:
     """The bare node that `word` may name, directly or through links."""
     path = os.path.normpath(word if word.startswith("/") else f"/dev/{word}")
-    paths = {path, os.path.realpath(path)}
+    paths = {path, _behind_links(path)}
     return names_of(each for each in paths if each.startswith("/dev/"))
 
 
@@ -54,8 +54,16 @@ def find(word: str, devices: Mapping[str, UdevDevice], link_dir: str) -> UdevDev
     raise _not_found(word, path, link_dir, devices.values())
 
 
+def _behind_links(path: str) -> str:
+    """Where a path leads through links, or itself if one of them may not be read."""
+    try:
+        return os.path.realpath(path)
+    except OSError:
+        return path
+
+
 def _by_sys_path(word: str, devices: Mapping[str, UdevDevice]) -> UdevDevice:
-    path = os.path.realpath(word)
+    path = _behind_links(word)
     device = devices.get(path)
     if device is not None:
         return device

@@ -147,12 +147,20 @@ def _complain(error: Exception | str, hint: str, status: int) -> int:
 
 def _fail(error: Exception, arguments: Sequence[str]) -> int:
     from genericdp.cli.failure import show_bug  # noqa: PLC0415  (as above)
-    from genericdp.errors import ConfigError, GenericdpError  # noqa: PLC0415  (dataclasses: for `probe`)
+    from genericdp.errors import (  # noqa: PLC0415  (dataclasses: for `probe`)
+        SHORTAGES,
+        ConfigError,
+        GenericdpError,
+        what_is_short,
+    )
 
     match error:
         case ConfigError():
             return _complain(error, "", NOT_FINE)
         case GenericdpError():
             return _complain(error, error.hint, NOT_FINE)
+        case OSError() if error.errno in SHORTAGES:
+            where = f"'{error.filename}': " if error.filename else ""
+            return _complain(f"{where}{error.strerror}", what_is_short(error), NOT_FINE)
     show_bug(arguments)
     return BUG

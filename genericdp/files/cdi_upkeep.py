@@ -9,13 +9,14 @@ The rules of this file:
   killed daemon left.
 * What an earlier process left in a directory that appears later goes at once, whether or not there is
   anything to write: it is watched as soon as a container may look for a CDI device.
+* What the udev rule took out of a file stays out until its device was read again, as with links.
 * The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
 * While another genericdp serves the kubelet, the files are that one's: this one has none. What an earlier
   process left goes, too: a runtime may read this directory and that of the other one.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from genericdp import log
@@ -43,6 +44,7 @@ class CdiUpkeep:
     again     called when they have to be written again; it must call `apply`
     on_tried  called after each try, with the error or None
     rival     whether another genericdp serves the kubelet
+    dead      the links whose device nodes have gone, says the udev rule; given whether to look at them now
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class CdiUpkeep:
         again: Callable[[], None],
         on_tried: Callable[[GenericdpError | None], None] = lambda _: None,
         rival: Callable[[], bool] = lambda: False,
+        dead: Callable[[bool], Collection[str]] = lambda _: (),
     ) -> None:
         self.why_not = "the container runtime has not been asked yet"
         self._settings = settings
@@ -60,6 +63,7 @@ class CdiUpkeep:
         self._retry = Retry(self._restore, longest_s=AGAIN_S)
         self._on_tried = on_tried
         self._rival = rival
+        self._dead = dead
         self._note: Callable[[], None] = lambda: None
         self._watch: DirectoryWatch | None = None
         self._failed = False
@@ -81,7 +85,9 @@ class CdiUpkeep:
             self._give_up()
             return inventory
         self._is_withdrawn = False
-        wanted = self._texts.of(offers, answered, self.answers)
+        # The udev rule changes the links first, then the files.
+        gone = dict.fromkeys(self._dead(not self._specs.intact()), "the device node has gone")
+        wanted = self._texts.of(without_links(inventory, gone).offers.values(), answered, self.answers)
         try:
             self._write(wanted)
         except GenericdpError as error:

@@ -67,6 +67,10 @@ class LinkUpkeep:
             self._schedule_dead()
         return failed
 
+    def dead(self, look: bool) -> frozenset[str]:
+        """The links that another process pointed at themselves, as of the last `apply` or, if `look`, now."""
+        return self._links.dead | (self._links.changed().dead if look else frozenset())
+
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Notice within the block when somebody else changes a link."""

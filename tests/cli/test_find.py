@@ -1,10 +1,12 @@
 """Which udev device somebody means."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
-from genericdp.cli.find import find
+from genericdp.cli.find import bare_node, find
 from genericdp.errors import GenericdpError
 from tests.scenes.builders import a_device, a_usb_serial, by_sys_path
 
@@ -99,6 +101,15 @@ def test_a_word_that_names_no_file_names_no_network_interface(word: str) -> None
 @pytest.mark.parametrize("word", ["50-fuse.toml", "/etc/genericdp/rules.d/50-fuse.toml"])
 def test_a_rule_file_is_not_a_device(word: str) -> None:
     assert told(word) == f"'{word}' is not a device; did you mean --rules {word}?"
+
+
+def test_a_link_that_may_not_be_read_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def readlink(path: str) -> str:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    (tmp_path / "link").symlink_to("/dev/null")
+    monkeypatch.setattr(os, "readlink", readlink)
+    assert bare_node(f"{tmp_path}/link") == bare_node(f"{tmp_path}/file")
 
 
 def test_the_link_of_an_unplugged_device_is_known_as_such(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The command line as an operator meets it: every mistake, its text and its exit status."""
 
 import argparse
+import errno
 import os
 import subprocess
 import sys
@@ -191,6 +192,19 @@ def test_our_bug_keeps_its_traceback_and_says_what_to_report(
         f"  - the versions: genericdp {VERSION}, Python "
     ) in err
     assert err.endswith("  - your rule files\n")
+
+
+@pytest.mark.parametrize(("path", "where"), [("/run/x", "'/run/x': "), (None, "")])
+def test_a_shortage_is_not_our_bug(
+    path: str | None, where: str, verb: Callable[[Act], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    verb(raising(OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)))
+    assert main(["shout", "x"]) == 1
+    assert capsys.readouterr() == (
+        "",
+        f"genericdp: error: {where}Too many open files\n"
+        "  hint: raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'\n",
+    )
 
 
 def test_an_interrupt_is_no_error(verb: Callable[[Act], None], capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -46,8 +46,17 @@ class Daemon:
         self.steps = 0
         self.rival = False
         self.answered: Answered = {}
+        # Links that udev's rule pointed at themselves: before the last step, and since then.
+        self.dead: Collection[str] = ()
+        self.newly_dead: Collection[str] = ()
         settings = Settings(cdi_dir=str(directory), answer=AnswerBy.CDI)
-        self.cdi = CdiUpkeep(settings, self._again, self.tried.append, lambda: self.rival)
+        self.cdi = CdiUpkeep(
+            settings,
+            self._again,
+            self.tried.append,
+            lambda: self.rival,
+            lambda look: [*self.dead, *(self.newly_dead if look else ())],
+        )
 
     def step(self, *devices: UdevDevice) -> Mapping[str, str]:
         """Id -> why the device is Unhealthy, or ""."""
@@ -158,6 +167,24 @@ async def test_what_the_udev_rule_removes_at_an_unplug_the_next_step_makes_right
         time.advance(1.0)
         await idle()
         assert (daemon.steps, caplog.messages) == (2, [])
+
+
+async def test_what_the_udev_rule_took_out_stays_out_until_the_device_was_read_again(tmp_path: Path) -> None:
+    """A step may be under way for another device, and the next one may have the name already."""
+    daemon, file = Daemon(tmp_path), tmp_path / FILE
+    with daemon.cdi.serving():
+        daemon.step(A, B)
+        both = file.read_text()
+        file.unlink()
+        daemon.newly_dead = ["ftdi_A"]
+        assert daemon.step(A, B) == {"ftdi_A": "", "ftdi_B": ""}
+        assert ('"ftdi_A"' in file.read_text(), '"ftdi_B"' in file.read_text()) == (False, True)
+        daemon.newly_dead, daemon.dead = (), ["ftdi_A"]
+        daemon.step(A, B)
+        assert '"ftdi_A"' not in file.read_text()
+        daemon.dead = ()
+        daemon.step(A, B)
+        assert file.read_text() == both
 
 
 @pytest.mark.parametrize("others", [(), (a_kfd(),)], ids=["no file is left", "another file is left"])

@@ -46,12 +46,12 @@ class Absence:
         self,
         plugged: Plugged,
         inventory: Inventory,
-        *,
         known: Collection[str] = frozenset(),
         lacking: Mapping[str, str] = _NOTHING,
+        joined: Mapping[str, str] = _NOTHING,
     ) -> None:
-        """`known`: the ids of devices that are not new; `lacking`: see `remembered.Units`."""
-        self._lacking = lacking
+        """`known`: the ids of devices that are not new; the others: see `remembered.Units` and `Renewal`."""
+        self._lacking, self._joined = lacking, joined
         self._plugged = plugged
         self._known = known
         self._inventory = inventory
@@ -234,6 +234,8 @@ class Absence:
         ids = {id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())}
         if not ids:
             return "the rules no longer match it"
+        if device.id in self._joined:
+            return f"a pod may still hold a device node of it as {self._joined[device.id]}"
         if len(ids) > 1 or device.id in ids or self._is_now_a_sibling(device):
             return _IN_DOUBT
         return f"its id is now {ids.pop()}"

@@ -46,8 +46,9 @@ class Renewal:
         for holding in held.values():
             self._resources[holding.device] = holding.resource
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
-        self.plugged = plugged
-        self.units = Units(plugged)
+        self.plugged, self.units = plugged, Units(plugged)
+        #: The id of a held device to which came a node that another pod got -> what that pod holds.
+        self.joined: dict[str, str] = {}
 
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered under its id; "" if it may."""
@@ -216,12 +217,17 @@ class Renewal:
         return moved_to(spot, model, known.device, device, known.earlier, twins=self._twins)
 
     def _is_held_by_others(self, device: Device) -> bool:
-        is_shared = self._is_shared[device.id]
-        return any(
-            id_ != device.id and not (is_shared and self._is_shared[id_]) and not self._has_left(id_, spot)
+        is_shared, known = self._is_shared[device.id], self._held.get(device.id)
+        others = (
+            id_
             for spot in (*device.spots, *filter(is_of_node, device.also))
             for id_ in self._holders.at(spot)
+            if id_ != device.id and not (is_shared and self._is_shared[id_]) and not self._has_left(id_, spot)
         )
+        other = next(others, "")
+        if other and known and {*known.device.spots} < {*device.spots}:
+            self.joined[device.id] = f"{other} of {self._resources[other]}"
+        return other != ""
 
     def _has_left(self, id_: str, spot: Spot, *, is_part: bool = False) -> bool:
         """Whether the held device, or a part that an edit took from it, has left a spot for another one."""

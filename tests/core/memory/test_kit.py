@@ -432,3 +432,14 @@ def test_no_part_of_a_kit_gets_the_link_of_another_model_with_its_serial_number_
     node.look(kit)
     node.look(kit, replace(a_usb_serial(2, port="1", serial="A", product="6015"), incarnation=12))
     assert node.links()[link] is None
+
+
+def test_a_kit_to_which_an_edit_adds_the_unit_of_another_pod_says_what_that_pod_holds() -> None:
+    own, other = kit("X", "Y")
+    before = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = "1" } }') + rule("x")
+    node = Node()
+    node.look(before, own, other)
+    node.allocate("kit")
+    node.allocate("x_Y")
+    told = node.look(rule("kit", 'group_by = "all"'), own, other)
+    assert told["kit"] == "a pod may still hold a device node of it as x_Y of example.com/x"

@@ -200,10 +200,9 @@ def test_a_shortage_is_not_our_bug(
 ) -> None:
     verb(raising(OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)))
     assert main(["shout", "x"]) == 1
-    assert capsys.readouterr() == (
-        "",
+    assert capsys.readouterr().err == (
         f"genericdp: error: {where}Too many open files\n"
-        "  hint: raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'\n",
+        "  hint: raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'\n"
     )
 
 

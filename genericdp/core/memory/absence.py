@@ -57,8 +57,8 @@ class Absence:
         self._inventory = inventory
         self._refusals = {(each.resource, each.node): each.reason for each in inventory.refusals}
 
-    def reason(self, resource: str, device: Device) -> str:
-        """Why the resource does not offer the device."""
+    def reason(self, resource: str, device: Device, *, is_held: bool = True) -> str:
+        """Why the resource does not offer the device. `is_held`: whether a pod may hold it."""
         if not device.spots:
             return NOTHING_KNOWN
         nodes = [node for spot in device.spots for node in self._nodes_at(spot)]
@@ -81,7 +81,7 @@ class Absence:
         refusal = next(filter(None, reasons), None)
         if refusal is None and any(self._is_in_doubt(spot) for spot in device.spots):
             return _IN_DOUBT
-        return refusal or self._by_ids(device, nodes)
+        return refusal or self._by_ids(device, nodes, is_held=is_held)
 
     def also(self, device: Device) -> tuple[Spot, ...]:
         """Where the nodes of the device may be found as well, whatever has become of it.
@@ -229,13 +229,16 @@ class Absence:
     def _is_in_doubt(self, spot: Spot) -> bool:
         return spot.number == UNKNOWN or spot.of_all in self._plugged.in_doubt
 
-    def _by_ids(self, device: Device, nodes: Iterable[UdevDevice]) -> str:
+    def _by_ids(self, device: Device, nodes: Iterable[UdevDevice], *, is_held: bool) -> str:
         """The reason of a device by the ids that its nodes have now."""
         ids = {id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())}
         if not ids:
             return "the rules no longer match it"
         if device.id in self._joined:
             return f"a pod may still hold a device node of it as {self._joined[device.id]}"
+        if len(ids) > 1 and not is_held:
+            more = ", …" if len(ids) > _MOST_IDS else ""
+            return f"its ids are now {', '.join(sorted(ids)[:_MOST_IDS])}{more}"
         if len(ids) > 1 or device.id in ids or self._is_now_a_sibling(device):
             return _IN_DOUBT
         return f"its id is now {ids.pop()}"

@@ -223,7 +223,8 @@ class _Leaving:
         absent: dict[str, Remembered] = {}
         for id_, known in gone.items():
             if not self.forget or self.left(known, resource) is None:
-                absent[id_] = self.tombstone(known, self.absence.reason(known.resource, known.device))
+                why = self.absence.reason(known.resource, known.device, is_held=id_ in self.held)
+                absent[id_] = self.tombstone(known, why)
         return absent
 
     def left(self, known: Remembered, resource: Resource | None) -> float | None:
@@ -248,11 +249,8 @@ class _Leaving:
     def tombstone(self, known: Remembered, reason: str) -> Remembered:
         """What takes the place of a device that has left."""
         also, links = self.absence.also(known.device), self.absence.links(known.device)
-        if (
-            known.absent_since is not None
-            and known.device.reason == reason
-            and (known.device.also, known.device.links) == (also, links)
-        ):
+        before = known.device.reason, known.device.also, known.device.links
+        if known.absent_since is not None and before == (reason, also, links):
             return known
         # Another device may have its sys paths by now. Allocate still needs the rest of its nodes.
         nodes, shared = (

@@ -13,10 +13,10 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import filterfalse, islice
+from itertools import islice
 
 from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.inventory import Inventory
@@ -26,8 +26,8 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
-from genericdp.core.memory.given.links import is_elsewhere, taken_of
-from genericdp.core.memory.held import HELD, Held
+from genericdp.core.memory.given.links import is_elsewhere, leads_elsewhere, still_plugged, taken_of
+from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT
 
@@ -43,11 +43,12 @@ class Renewal:
         self._offers, self._twins, self._ties = inventory.offers, inventory.twins, inventory.ties
         self._is_shared: dict[str, bool] = {}
         self._resources: dict[str, str] = {}
-        for holding in held.values():
-            self._resources[holding.device] = holding.resource
+        self._ids: dict[str, str] = {}
+        for id_, holding in held.items():
+            self._resources[holding.device], self._ids[holding.device] = holding.resource, id_
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
         self.plugged, self.units = plugged, Units(plugged)
-        #: The id of a held device to which came a node that another pod got -> what that pod holds.
+        #: The id of a held device to which only a node came that another pod got -> what that pod holds.
         self.joined: dict[str, str] = {}
 
     def why_not(self, resource: str, device: Device) -> str:
@@ -113,11 +114,21 @@ class Renewal:
             return True
         if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
-        if self._resources[device.id] != resource or self._is_held_by_others(device):
+        by_property = isinstance(rule.identity, tuple)
+        if self._resources[device.id] != resource or (
+            known is not None and self._leads_elsewhere(known, device, by_property=by_property)
+        ):
             return True
-        if known and self._leads_elsewhere(known, device):
+        return self._is_held_by_others(device)
+
+    def _leads_elsewhere(self, known: Remembered, device: Device, *, by_property: bool) -> bool:
+        """Whether a link of a held device leads to another node now, or may.
+
+        by_property  see `is_elsewhere`
+        """
+        if leads_elsewhere(known, device, self.nodes):
             return True
-        if known is None or not (led := known.led):
+        if not (led := known.led):
             return False
         leads = dict(zip(device.links, device.spots, strict=False))
         both = led.keys() & leads.keys()
@@ -131,32 +142,11 @@ class Renewal:
             return device.id in leads.keys() & {*known.device.links} or any(stay)
         # Of an earlier release. The id is the same only if a property that the rule names says so.
         was_there = {spot.of_all for spot in device.before}
-        by_property = isinstance(rule.identity, tuple)
         return any(
             is_elsewhere(led[link], leads[link], self.plugged, by_property=by_property)
             for link in both
             if led[link].of_all not in was_there and not self._has_left(device.id, led[link])
         )
-
-    def _leads_elsewhere(self, known: Remembered, device: Device) -> bool:
-        """Whether a link leads to another node than before. After a loss, only where links led is known."""
-        led = {} if known.device.spots else known.earlier
-        spots = {*filterfalse(is_of_number, led)}
-        links = {each.serial for each in led if is_of_node(each)}
-        own = {link for link in links if not link.startswith(HELD)}
-        if any(each and each.isdisjoint(now) for each, now in ((spots, device.spots), (own, device.links))):
-            return True
-        # If the id has come to mean something else, links show all that the pod got.
-        if own != links and not spots.issuperset(device.spots):
-            return True
-        return any(
-            spot.serial in device.links and spot not in device.also
-            for spot in self._still_plugged((*known.device.also, *known.earlier))
-        )
-
-    def _still_plugged(self, also: Iterable[Spot]) -> list[Spot]:
-        """Those of device nodes that may get another name (`spot_of_node`) and are plugged in."""
-        return [spot for spot in also if is_of_node(spot) and spot._replace(serial="") in self.nodes]
 
     @cached_property
     def nodes(self) -> frozenset[Spot]:
@@ -196,7 +186,7 @@ class Renewal:
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
         may_have = (*(known.also if has_lost else ()), *known.earlier)
         numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
-        numbers += self._still_plugged((*known.also, *known.earlier))
+        numbers += still_plugged((*known.also, *known.earlier), self.nodes)
         kept, docks = dict[Spot, str](), dict[Spot, Dock]()
         for spot, model in known.spots.items():
             now = None if spot in here else self._now_at(spot, model, device, known)
@@ -225,8 +215,8 @@ class Renewal:
             if id_ != device.id and not (is_shared and self._is_shared[id_]) and not self._has_left(id_, spot)
         )
         other = next(others, "")
-        if other and known and {*known.device.spots} < {*device.spots}:
-            self.joined[device.id] = f"{other} of {self._resources[other]}"
+        if other and known and {*known.led.values()} < {*device.spots}:
+            self.joined[device.id] = f"{self._ids[other]} of {self._resources[other]}"
         return other != ""
 
     def _has_left(self, id_: str, spot: Spot, *, is_part: bool = False) -> bool:

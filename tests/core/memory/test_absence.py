@@ -80,8 +80,18 @@ def test_a_device_that_is_now_several_is_not_told_by_one_of_them() -> None:
     usb, *nodes = a_modem()
     device = the_device(MODEM_RULE, usb, *nodes)
     apart = MODEM_RULE.replace('group_by = "usb_device"\n', "")
-    found = Absence(plugged_of([usb, *nodes]), inventory_of(apart, usb, *nodes)).reason(MODEM, device)
+    absence = Absence(plugged_of([usb, *nodes]), inventory_of(apart, usb, *nodes))
+    found = absence.reason(MODEM, device)
     assert found == "the device plugged in now may not be the one that a pod got; delete that pod"
+    ids = "modem_EC25-17.if02, modem_EC25-17.if04-cdc-wdm"
+    assert absence.reason(MODEM, device, is_held=False) == f"its ids are now {ids}"
+
+
+def test_a_device_that_is_now_many_names_the_first_of_them() -> None:
+    sticks = [a_usb_serial(n, port=str(n + 1), serial=f"S{n}") for n in range(5)]
+    device = the_device(rule("x", 'group_by = "all"'), *sticks)
+    found = Absence(plugged_of(sticks), inventory_of(rule("x"), *sticks))
+    assert found.reason("example.com/x", device, is_held=False) == "its ids are now x_S0, x_S1, x_S2, …"
 
 
 def test_what_udev_has_only_begun_with_is_not_finished() -> None:

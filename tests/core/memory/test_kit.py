@@ -434,12 +434,45 @@ def test_no_part_of_a_kit_gets_the_link_of_another_model_with_its_serial_number_
     assert node.links()[link] is None
 
 
-def test_a_kit_to_which_an_edit_adds_the_unit_of_another_pod_says_what_that_pod_holds() -> None:
+ALL = rule("kit", 'group_by = "all"')
+JOINED = "a pod may still hold a device node of it as {}"
+
+
+@pytest.mark.parametrize("id_", ["x_Y", "x_Y.1"])
+def test_a_kit_to_which_an_edit_adds_the_unit_of_another_pod_says_what_that_pod_holds(id_: str) -> None:
     own, other = kit("X", "Y")
-    before = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = "1" } }') + rule("x")
+    shared = ("replicas = 2",) if "." in id_ else ()
+    at_1 = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = "1" } }')
     node = Node()
-    node.look(before, own, other)
+    node.look(at_1 + rule("x", *shared), own, other)
     node.allocate("kit")
+    node.allocate(id_)
+    after = ALL + rule("x", *shared)
+    assert node.look(after, own, other)["kit"] == JOINED.format(f"{id_} of example.com/x")
+    free = replace(node.nobody_holds_anything(), ids=frozenset({("example.com/kit", "kit")}))
+    assert node.look(after, own, other, answer=free)["kit"] == "Healthy"
+
+
+def test_a_kit_that_has_its_own_unit_again_with_that_of_another_pod_says_what_that_pod_holds() -> None:
+    """The second unit came after its pod got the kit, and an edit gave that to the other pod meanwhile."""
+    own, other = kit("X", "Y")
+    node = Node()
+    node.look(ALL, own)
+    node.allocate("kit")
+    node.look(ALL, own, other)
+    node.look(rule("x"), own, other)
     node.allocate("x_Y")
-    told = node.look(rule("kit", 'group_by = "all"'), own, other)
-    assert told["kit"] == "a pod may still hold a device node of it as x_Y of example.com/x"
+    assert node.look(ALL, own, other)["kit"] == JOINED.format("x_Y of example.com/x")
+
+
+def test_a_device_whose_link_would_lead_elsewhere_does_not_blame_another_pod() -> None:
+    """Each pod has one port of an adapter, and an edit makes one device of both."""
+    adapter = a_usb_device("4", serial="S", product="6010")
+    ports = [
+        a_usb_node(adapter, "tty", f"ttyUSB{n}", interface=f"0{n}", number=f"c 188:{n}") for n in range(2)
+    ]
+    node = Node()
+    for id_ in sorted(node.look(rule("x"), *ports)):
+        node.allocate(id_)
+    told = node.look(rule("x", 'group_by = "usb_device"'), *ports)
+    assert told["x_S"] == "the device plugged in now may not be the one that a pod got; delete that pod"

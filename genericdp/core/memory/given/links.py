@@ -8,14 +8,16 @@ The rules of this file:
   the memory knows which links pods got, these decide.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import filterfalse
 
 from genericdp.core.inventory.naming.links import long_name
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part, has_serial, is_part, part_of
 from genericdp.core.inventory.past import Ties
-from genericdp.core.inventory.place import Spot, is_of_number, may_be_model
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory.held import HELD
 from genericdp.core.memory.remembered import Remembered
 
 
@@ -100,6 +102,34 @@ def is_elsewhere(was: Spot, now: Spot, plugged: Plugged, *, by_property: bool) -
         and len(plugged.siblings.get(was.of_all, (0,))) == plugged.count_at(now)
     )
     return was != now and not (is_moved and not plugged.is_taken(was))
+
+
+def leads_elsewhere(known: Remembered, device: Device, nodes: frozenset[Spot]) -> bool:
+    """Whether a link leads to another node than before. After a loss, only where links led is known.
+
+    nodes  see `still_plugged`
+    """
+    led = {} if known.device.spots else known.earlier
+    spots = {*filterfalse(is_of_number, led)}
+    links = {each.serial for each in led if is_of_node(each)}
+    own = {link for link in links if not link.startswith(HELD)}
+    if any(each and each.isdisjoint(now) for each, now in ((spots, device.spots), (own, device.links))):
+        return True
+    # If the id has come to mean something else, links show all that the pod got.
+    if own != links and not spots.issuperset(device.spots):
+        return True
+    return any(
+        spot.serial in device.links and spot not in device.also
+        for spot in still_plugged((*known.device.also, *known.earlier), nodes)
+    )
+
+
+def still_plugged(also: Iterable[Spot], nodes: frozenset[Spot]) -> list[Spot]:
+    """Those of device nodes that may get another name (`spot_of_node`) and are plugged in.
+
+    nodes  the device nodes that are plugged in
+    """
+    return [spot for spot in also if is_of_node(spot) and spot._replace(serial="") in nodes]
 
 
 def taken_of(known: Remembered, now: Device, plugged: Plugged) -> Iterator[Spot]:

@@ -79,26 +79,26 @@ class CdiSpecs:
             self._lock.close()
             self._kept.close()
 
-    def apply(self, wanted: Mapping[str, str]) -> None:
-        """Make the files: name -> content.
+    def apply(self, wanted: Mapping[str, str]) -> bool:
+        """Make the files: name -> content. Returns whether any may have changed.
 
         Raises GenericdpError if one cannot be written or removed, or if another genericdp has files there.
         """
         has_lock = self._lock.is_held()
         self._is_cleared = self._is_cleared and not self._kept.is_elsewhere()
         if self._is_cleared and has_lock is bool(wanted) and self.intact() and self._texts() == dict(wanted):
-            return
+            return False
         self._is_left_alone = False
         self._clear_left()
         if not wanted and not os.path.isdir(self.directory):
             self._written, self._is_cleared = {}, True
             self._lock.close()
             self._kept.close()
-            return
+            return False
         directory = self._open()
         if not (wanted or self._written or self._left(directory)):
             self._is_cleared = True
-            return
+            return False
         is_free = self._takes_lock()
         self._is_left_alone = not is_free
         self.waits = bool(wanted) and not is_free
@@ -111,13 +111,14 @@ class CdiSpecs:
                     hint="remove one of the two; if each serves its own kubelet, give each its own 'cdi_dir' "
                     "in genericdp.toml",
                 )
-            return
+            return False
         failures = [] if has_lock and self._is_cleared else self._clear(directory, wanted)
         failures += self._change(directory, wanted)
         if not (wanted or self._written):
             self._lock.close()
         if failures:
             raise failures[0]
+        return True
 
     def _clear_left(self) -> None:
         """Remove the files from where the path led before, if it is a symlink that leads elsewhere by now."""
@@ -156,9 +157,9 @@ class CdiSpecs:
                 else:
                     self._remove(directory, name)
             except OSError as error:
-                failures.append(
-                    self._failed("write" if name in wanted else "remove", name, error, _WITHOUT_IT)
-                )
+                verb = "write" if name in wanted else "remove"
+                cure = "remove it; " if isinstance(error, IsADirectoryError) else ""
+                failures.append(self._failed(verb, name, error, cure + _WITHOUT_IT))
         return failures
 
     def intact(self, names: Collection[str] = ()) -> bool:
@@ -212,6 +213,8 @@ class CdiSpecs:
     def _remove_stale(self, directory: int, name: str) -> None:
         try:
             self._remove(directory, name)
+        except IsADirectoryError:
+            pass  # no runtime reads it
         except OSError as error:
             _log.warning(
                 "a CDI spec file cannot be changed and may lead to other devices",

@@ -86,10 +86,12 @@ class CdiUpkeep:
             return inventory
         self._is_withdrawn = False
         # The udev rule changes the links first, then the files.
-        gone = dict.fromkeys(self._dead(not self._specs.intact()), "the device node has gone")
-        wanted = self._texts.of(without_links(inventory, gone).offers.values(), answered, self.answers)
+        dead = frozenset(self._dead(not self._specs.intact()))
+        wanted = self._wanted(inventory, answered, dead)
         try:
-            self._write(wanted)
+            if self._write(wanted) and not dead.issuperset(late := self._dead(True)):
+                wanted = self._wanted(inventory, answered, dead.union(late))
+                self._write(wanted)
         except GenericdpError as error:
             self._failed = True
             self._retry.failed()
@@ -143,7 +145,12 @@ class CdiUpkeep:
             except GenericdpError as error:
                 _log.warning(str(error), hint=error.hint)
 
-    def _write(self, wanted: Mapping[str, str]) -> None:
+    def _wanted(self, inventory: Inventory, answered: Answered, dead: Collection[str]) -> Mapping[str, str]:
+        """The files without the devices of these links."""
+        gone = dict.fromkeys(dead, "the device node has gone")
+        return self._texts.of(without_links(inventory, gone).offers.values(), answered, self.answers)
+
+    def _write(self, wanted: Mapping[str, str]) -> bool:
         if wanted:
             try:
                 self._note()
@@ -151,7 +158,7 @@ class CdiUpkeep:
                 # An earlier process may have left files there.
                 self._specs.apply({})
                 raise
-        self._specs.apply(wanted)
+        return self._specs.apply(wanted)
 
     def _give_up(self) -> None:
         """Leave no file to the runtime while another genericdp serves the kubelet."""

@@ -189,7 +189,9 @@ def test_without_a_descriptor_what_was_written_still_counts(specs: CdiSpecs) -> 
         assert specs.says(FTDI, "one")
 
 
-def test_a_symlink_or_directory_in_the_place_of_a_file_is_not_followed(specs: CdiSpecs, cdi: Path) -> None:
+def test_a_symlink_or_directory_in_the_place_of_a_file_is_not_followed(
+    specs: CdiSpecs, cdi: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     cdi.mkdir()
     target = cdi.parent / "target"
     target.write_text("precious")
@@ -200,6 +202,10 @@ def test_a_symlink_or_directory_in_the_place_of_a_file_is_not_followed(specs: Cd
     with pytest.raises(GenericdpError) as caught:
         specs.apply({FTDI: "one", FUSE: "one"})
     assert str(caught.value) == f"cannot write '{cdi}/{FUSE}': Is a directory"
+    assert caught.value.hint == (
+        "remove it; until then, the container runtime refuses containers with these devices"
+    )
+    assert caplog.messages == []
 
 
 def test_a_name_that_cannot_be_removed_keeps_no_other_file_from_being_right(

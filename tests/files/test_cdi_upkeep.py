@@ -187,6 +187,15 @@ async def test_what_the_udev_rule_took_out_stays_out_until_the_device_was_read_a
         assert file.read_text() == both
 
 
+async def test_what_the_udev_rule_took_out_during_a_write_goes_at_once(tmp_path: Path) -> None:
+    daemon, file = Daemon(tmp_path), tmp_path / FILE
+    with daemon.cdi.serving():
+        daemon.newly_dead = ["ftdi_A"]
+        # Nothing was changed by others before, so nobody looks.
+        daemon.step(A, B)
+        assert ('"ftdi_A"' in file.read_text(), '"ftdi_B"' in file.read_text()) == (False, True)
+
+
 @pytest.mark.parametrize("others", [(), (a_kfd(),)], ids=["no file is left", "another file is left"])
 async def test_a_file_that_comes_back_after_its_devices_have_left_goes_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: tuple[UdevDevice, ...]

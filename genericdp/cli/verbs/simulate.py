@@ -10,6 +10,9 @@ from genericdp.cli.output import Output
 from genericdp.cli.usage import UsageError
 from genericdp.core.rules.settings import LogFormat
 
+#: Python converts no more than 4300 digits, and no node has that many devices.
+_MOST_DIGITS = 6
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
@@ -87,6 +90,7 @@ def run(
 def _parse_allocate(text: str, domain: str) -> tuple[str, int]:
     """Full name of a resource and how many devices of it."""
     name, separator, count = text.partition("=")
-    if not name or (separator and not (count.isascii() and count.isdigit() and int(count) > 0)):
+    is_count = count.isascii() and count.isdigit() and len(count) <= _MOST_DIGITS and int(count) > 0
+    if not name or (separator and not is_count):
         raise UsageError(f"'{text}' is not NAME=COUNT", hint="for example --allocate ftdi=2")
     return (name if "/" in name else f"{domain}/{name}"), int(count) if separator else 1

@@ -208,7 +208,7 @@ async def test_a_usb_reset_is_named_and_not_done(rules: Path, short_dir: Path) -
     assert json.loads(stream.getvalue())["pods"][0]["usbResets"] == ["/dev/bus/usb/001/004"]
 
 
-@pytest.mark.parametrize("text", ["null=none", "=1", "null=0"])
+@pytest.mark.parametrize("text", ["null=none", "=1", "null=0", f"null={'9' * 5000}"], ids=range(4))
 def test_what_is_no_count_is_a_usage_error(rules: Path, text: str) -> None:
     with pytest.raises(UsageError) as caught:
         run(

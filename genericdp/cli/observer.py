@@ -97,8 +97,7 @@ class Observer:
             self._devices.apply(hint)
         before, self._inventory = self._inventory, self._look()
         heard, self._heard = self._heard, []
-        for uevent in heard:
-            yield events.of_uevent(uevent, before, self._inventory)
+        yield from events.of_uevents(heard, before, self._inventory)
         yield from events.of_changes(news(before, self._inventory))
         changes = diff(before, self._inventory)
         for name in (*changes.added, *changes.updated):

@@ -157,7 +157,7 @@ class StateFile:
             ) from error
         except OSError as error:
             if (now := identity_at(self.path)) != found:
-                self._file = now  # the new file is there, only not safe from a power cut
+                self._file, self._saved = now, b""  # the new file is there, only not safe from a power cut
             is_kept = self._save_spare(data)
             what_to_do = _MOUNT_AGAIN if _is_removed(os.path.dirname(self.path)) else what_is_short(error)
             raise GenericdpError(

@@ -209,8 +209,8 @@ class Recorder:
 
     def _tell_uevents(self, before: Inventory, after: Inventory) -> None:
         uevents, self._uevents = self._uevents, []
-        for uevent in uevents:
-            self.events.tell(events.of_uevent(uevent, before, after))
+        for event in events.of_uevents(uevents, before, after):
+            self.events.tell(event)
 
 
 def _named(ids: Sequence[str]) -> str:

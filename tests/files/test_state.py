@@ -495,11 +495,14 @@ def test_a_file_whose_name_could_not_be_made_safe_is_still_the_own_one(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         really(descriptor)
 
+    state.save(Memory())
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
         with pytest.raises(GenericdpError, match="Input/output error"):
             state.save(MEMORY)
+    # The memory of before is saved again, too: the file has the other one.
     assert state.save(Memory()) == ""
+    assert StateFile(str(tmp_path)).load() == Memory()
     assert os.listdir(tmp_path) == ["memory.json"]
 
 

@@ -12,7 +12,7 @@ from genericdp.core.inventory.inventory import Inventory, diff
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.rules.resource import Resource
-from genericdp.core.status.events import of_changes, of_list, of_uevent
+from genericdp.core.status.events import of_changes, of_list, of_uevents
 from genericdp.core.status.holdings import Holder, Holdings
 from genericdp.core.status.metrics import Process
 from genericdp.core.status.news import news
@@ -108,7 +108,7 @@ def test_a_uevent_of_a_node_that_is_offered_touches_only_its_device_and_those_th
     for name, offer in inventory.offers.items():
         for device in offer.devices:
             for node in device.nodes:
-                event = of_uevent(Uevent("change", node.sys_path, "", "udev"), inventory, inventory)
+                (event,) = of_uevents([Uevent("change", node.sys_path, "", "udev")], inventory, inventory)
                 touched: Any = event["touched"]
                 assert {"resource": name, "device": device.id} in touched
                 others = [each for each in touched if each["device"] != device.id]

@@ -270,7 +270,7 @@ def test_every_event_and_its_keys_are_documented_and_nothing_else() -> None:
     stick = a_usb_serial(0)
     made = [
         events.of_begin("1", "serving", "daemon"),
-        events.of_uevent(Uevent("add", stick.sys_path, "tty", "udev"), before, after),
+        *events.of_uevents([Uevent("add", stick.sys_path, "tty", "udev")], before, after),
         *events.of_changes(news(before, after)),
         events.of_list(None, offer),
         events.of_registration("a", "registering", registered=False, error=""),

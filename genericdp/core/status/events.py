@@ -46,25 +46,37 @@ def of_begin(version: str, state: str, source: str) -> Event:
     return {"event": Kind.BEGIN, "version": version, "state": state, "from": source}
 
 
-def of_uevent(uevent: Uevent, before: Inventory, after: Inventory) -> Event:
-    """A uevent, and the devices with a node, own or shared, at or below its place before it or after it."""
-    places = [f"{path}/" for path in (uevent.sys_path, uevent.old_sys_path) if path]
-    touched: dict[tuple[str, str], str] = {}
-    for inventory in (before, after):
-        for name, offer in inventory.offers.items():
+def of_uevents(uevents: Sequence[Uevent], before: Inventory, after: Inventory) -> Iterator[Event]:
+    """The uevents, each with the devices with a node, own or shared, at or below its place, then or now."""
+    touched: dict[str, dict[tuple[str, str], None]] = {at: {} for each in uevents for at in _places(each)}
+    for inventory in (after,) if after is before else (before, after):
+        for name, offer in inventory.offers.items() if touched else ():
             for device in offer.devices:
                 for node in device.nodes_inside:
-                    if node.sys_path and any(f"{node.sys_path}/".startswith(place) for place in places):
-                        touched[name, device.id] = node.path
-    return {
-        "event": Kind.UEVENT,
-        "action": uevent.action,
-        "subsystem": uevent.subsystem,
-        "sysPath": uevent.sys_path,
-        "node": uevent.node,
-        "source": uevent.source,
-        "touched": [{"resource": name, "device": id_} for name, id_ in touched],
-    }
+                    for place in _with_parents(node.sys_path):
+                        if place in touched:
+                            touched[place][name, device.id] = None
+    for uevent in uevents:
+        devices = dict.fromkeys(device for place in _places(uevent) for device in touched[place])
+        yield {
+            "event": Kind.UEVENT,
+            "action": uevent.action,
+            "subsystem": uevent.subsystem,
+            "sysPath": uevent.sys_path,
+            "node": uevent.node,
+            "source": uevent.source,
+            "touched": [{"resource": name, "device": id_} for name, id_ in devices],
+        }
+
+
+def _places(uevent: Uevent) -> Sequence[str]:
+    return [path for path in (uevent.sys_path, uevent.old_sys_path) if path]
+
+
+def _with_parents(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def of_changes(changes: Iterable[News]) -> Iterator[Event]:

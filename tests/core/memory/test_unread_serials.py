@@ -273,3 +273,18 @@ def test_a_unit_of_another_model_than_the_pod_got_does_not_wait_at_its_port() ->
     node.look(rule("port", 'identity = "port"'))
     assert healthy(node.look(rule("other"), *at("1", 2, "B6"))) == {"other_B6"}
     assert healthy(node.look(rule("other"), *at("1", 3, "B6", "6015"))) == set()
+
+
+@pytest.mark.parametrize(("given", "now"), [("A5", None), (None, "A5")], ids=["unread", "read"])
+@pytest.mark.parametrize("beside", [(), ("B6",)], ids=["alone", "beside another unit"])
+@pytest.mark.parametrize("after", [rule("other", 'group_by = "all"'), rule()], ids=["renamed", "divided"])
+def test_a_unit_of_a_kit_waits_after_an_edit_of_the_rules(
+    given: str | None, now: str | None, beside: tuple[str, ...], after: str
+) -> None:
+    """Under the id of the kit it went on: nobody else could get it there."""
+    others = [each for serial in beside for each in at("2", 1, serial)]
+    kit = rule("kit", 'group_by = "all"')
+    node, _ = held(kit, *at("1", 0, given), *others)
+    unit = at("1", 2, now)
+    assert healthy(node.look(kit, *unit, *others)) == {"kit"}
+    assert healthy(node.look(after, *unit, *others)) == set()

@@ -1,5 +1,6 @@
 """The events of `genericdp monitor`: what a uevent touched, what changed, what the kubelet was told."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from genericdp.core.hint import Uevent
@@ -7,10 +8,11 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
-from genericdp.core.status.events import NAMED_LIMIT, of_changes, of_list, of_uevent
+from genericdp.core.status.events import NAMED_LIMIT, of_changes, of_list, of_uevents
 from genericdp.core.status.news import news
 from tests.scenes.builders import a_kfd, a_usb_serial
 from tests.scenes.inventories import inventory_of
+from tests.scenes.steps import growth
 
 FTDI = "example.com/ftdi"
 RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
@@ -24,11 +26,13 @@ def offer_of(inventory: Inventory) -> Offer:
 
 def touched(sys_path: str, before: Inventory, after: Inventory, old_sys_path: str = "") -> object:
     uevent = Uevent("change", sys_path, "tty", "udev", old_sys_path=old_sys_path)
-    return of_uevent(uevent, before, after)["touched"]
+    (event,) = of_uevents([uevent], before, after)
+    return event["touched"]
 
 
 def test_a_uevent_names_the_device_that_it_touches() -> None:
-    assert of_uevent(Uevent("add", STICK.sys_path, "tty", "udev", device=STICK), NONE, ONE) == {
+    (event,) = of_uevents([Uevent("add", STICK.sys_path, "tty", "udev", device=STICK)], NONE, ONE)
+    assert event == {
         "event": "uevent",
         "action": "add",
         "subsystem": "tty",
@@ -67,7 +71,7 @@ def test_a_uevent_of_a_shared_node_touches_every_device_that_it_goes_along_with(
 
 
 def test_a_uevent_of_the_kernel_names_no_node() -> None:
-    event = of_uevent(Uevent("add", "/sys/x", "tty", "kernel"), NONE, NONE)
+    (event,) = of_uevents([Uevent("add", "/sys/x", "tty", "kernel")], NONE, NONE)
     assert (event["node"], event["touched"]) == ("", [])
 
 
@@ -124,3 +128,15 @@ def test_of_very_many_changes_the_first_are_named() -> None:
     changes = event["changes"]
     assert isinstance(changes, list)
     assert (len(changes), event["moreChanges"]) == (NAMED_LIMIT, 3)
+
+
+def test_the_work_for_a_burst_of_uevents_grows_in_proportion_to_it() -> None:
+    """As from `udevadm trigger`: each device has one."""
+
+    def burst(count: int) -> Callable[[], object]:
+        sticks = [a_usb_serial(n, serial=f"S{n}", port=f"{n // 50 + 1}.{n % 50 + 1}") for n in range(count)]
+        uevents = [Uevent("change", each.sys_path, "tty", "udev") for each in sticks]
+        before, after = inventory_of(RULES, *sticks), inventory_of(RULES, *sticks)
+        return lambda: [*of_uevents(uevents, before, after)]
+
+    assert growth(burst, 40) < 2.5

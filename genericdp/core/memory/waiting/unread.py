@@ -102,12 +102,12 @@ class Unread:
             yield from _had_of(id_, now)
 
     def _was_there(self, id_: str, spot: Spot) -> bool:
-        """Whether the device last seen under a held id had this very spot.
+        """Whether the pod of a held id may have had this very spot.
 
         Then no serial number is in question, and `with_waiting` compares the two.
         """
         known = self._devices.get(id_)
-        return known is not None and spot in known.device.spots
+        return known is not None and spot in known.spots
 
     def _now(self, id_: str) -> Device | None:
         """The device that currently has the id of a held device; None if there is none."""

@@ -288,3 +288,25 @@ def test_a_unit_of_a_kit_waits_after_an_edit_of_the_rules(
     unit = at("1", 2, now)
     assert healthy(node.look(kit, *unit, *others)) == {"kit"}
     assert healthy(node.look(after, *unit, *others)) == set()
+
+
+@pytest.mark.parametrize("is_held", [True, False], ids=["held", "free"])
+@pytest.mark.parametrize("edits", [True, False], ids=["by an edit", "by its serial number"])
+@pytest.mark.parametrize(("given", "now"), [("A5", None), (None, "A5")], ids=["unread", "read"])
+def test_no_kit_takes_in_a_unit_that_may_be_that_of_another_pod(
+    is_held: bool, edits: bool, given: str | None, now: str | None
+) -> None:
+    serial, other = f"FTDI_{given}" if given else "FTDI", at("2", 1, "B6")
+    mine = 'usb = { port = "1" }' if edits else f'ID_SERIAL = "{serial}"'
+    kit = rule("kit", 'group_by = "all"')
+    before = rule("x", match=f'{{ SUBSYSTEM = "tty", {mine} }}') + kit
+    node = Node()
+    node.look(before, *at("1", 0, given), *other)
+    (id_,) = node.inventory.offers["example.com/x"].ids
+    node.allocate(id_)
+    if is_held:
+        node.allocate("kit")
+    unit = at("1", 2, now)
+    node.look(before, *unit, *other)
+    told = node.look(kit if edits else before, *unit, *other)
+    assert told["kit"] == f"a pod may still hold a device node of it as {id_} of example.com/x"

@@ -64,12 +64,15 @@ class Unread:
                     and bool(had.spot.serial) is not bool(spot.serial)
                     and may_be_model(had.model, model)
                     and (is_new or had.spot.within == spot.within)
-                    # Its serial number says whose it is.
-                    and not (spot.serial and is_held)
+                    # Its serial number says whose it is, where the id is made of it.
+                    and not (spot.serial and is_held and device.basis == "serial")
                     and (had.id_ in self._exclusive or not is_shared)
                     and not self._was_there(had.id_, spot)
                 ):
                     self._renewal.units.lacking[had.id_] = _what_to_do(spot, node.path)
+                    if known is not None and {*known.led.values()} < {*device.spots}:
+                        of = self._holdings[had.id_].resource
+                        self._renewal.joined[device.id] = f"{had.id_} of {of}"
                     return _why_unread(spot, had.id_)
         return ""
 
@@ -134,7 +137,8 @@ def _by_port(found: Iterator[_Had]) -> Mapping[str, Sequence[_Had]]:
 
 def _has_stayed(known: Remembered, device: Device) -> bool:
     """Whether the device is the very node that it was: nothing has come that may be another one."""
-    return known.absent_since is None and not {*known.device.also}.isdisjoint(device.also)
+    has_more = not {*device.spots} <= {*known.device.spots}
+    return known.absent_since is None and not has_more and not {*known.device.also}.isdisjoint(device.also)
 
 
 def _why_unread(spot: Spot, id_: str) -> str:

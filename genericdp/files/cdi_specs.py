@@ -148,7 +148,7 @@ class CdiSpecs:
             raise _unusable(self.directory, error) from error
 
     def _change(self, directory: int, wanted: Mapping[str, str]) -> list[GenericdpError]:
-        """Write what is wanted, and remove what was written before. Returns what fails."""
+        """Write what is wanted, and remove what was written before. Returns an error for each that fails."""
         failures: list[GenericdpError] = []
         for name in sorted({*wanted, *self._written}):
             try:
@@ -228,7 +228,7 @@ class CdiSpecs:
         self._written.pop(name, None)
 
     def _clear(self, directory: int, wanted: Collection[str]) -> list[GenericdpError]:
-        """Remove what earlier processes left. Returns what fails: something else may have a name of ours."""
+        """Remove the files that earlier processes left. Returns an error for each that cannot be removed."""
         failures: list[GenericdpError] = []
         try:
             for name in sorted({*self._left(directory)} - {*wanted}):

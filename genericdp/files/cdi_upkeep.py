@@ -44,7 +44,7 @@ class CdiUpkeep:
     again     called when they have to be written again; it must call `apply`
     on_tried  called after each try, with the error or None
     rival     whether another genericdp serves the kubelet
-    dead      the links whose device nodes have gone, says the udev rule; given whether to look at them now
+    dead      returns the links that the udev rule has pointed at themselves, because their nodes have gone
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class CdiUpkeep:
         again: Callable[[], None],
         on_tried: Callable[[GenericdpError | None], None] = lambda _: None,
         rival: Callable[[], bool] = lambda: False,
-        dead: Callable[[bool], Collection[str]] = lambda _: (),
+        dead: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self.why_not = "the container runtime has not been asked yet"
         self._settings = settings
@@ -64,6 +64,8 @@ class CdiUpkeep:
         self._on_tried = on_tried
         self._rival = rival
         self._dead = dead
+        # What the last files leave out although it is in the inventory.
+        self._left_out: frozenset[str] = frozenset()
         self._note: Callable[[], None] = lambda: None
         self._watch: DirectoryWatch | None = None
         self._failed = False
@@ -85,14 +87,8 @@ class CdiUpkeep:
             self._give_up()
             return inventory
         self._is_withdrawn = False
-        # The udev rule changes the links first, then the files.
-        dead = frozenset(self._dead(not self._specs.intact()))
-        wanted = self._wanted(inventory, answered, dead)
-        try:
-            if self._write(wanted) and not dead.issuperset(late := self._dead(True)):
-                wanted = self._wanted(inventory, answered, dead.union(late))
-                self._write(wanted)
-        except GenericdpError as error:
+        wanted, error = self._make(inventory, answered)
+        if error is not None:
             self._failed = True
             self._retry.failed()
             self._on_tried(error)
@@ -145,10 +141,27 @@ class CdiUpkeep:
             except GenericdpError as error:
                 _log.warning(str(error), hint=error.hint)
 
-    def _wanted(self, inventory: Inventory, answered: Answered, dead: Collection[str]) -> Mapping[str, str]:
-        """The files without the devices of these links."""
-        gone = dict.fromkeys(dead, "the device node has gone")
-        return self._texts.of(without_links(inventory, gone).offers.values(), answered, self.answers)
+    def _make(
+        self, inventory: Inventory, answered: Answered
+    ) -> tuple[Mapping[str, str], GenericdpError | None]:
+        """Write the files without the devices whose links are dead. Returns the files, and what failed."""
+        # The udev rule changes the links first, then the files. So a file that it has changed tells of a dead
+        # link, and a link that dies while files are written is seen afterwards.
+        looks = bool(self._left_out) or not self._specs.intact()
+        dead = frozenset(self._dead()) if looks else frozenset()
+        while True:
+            error, is_written = None, True
+            gone = dict.fromkeys(dead, "the device node has gone")
+            wanted = self._texts.of(without_links(inventory, gone).offers.values(), answered, self.answers)
+            try:
+                is_written = self._write(wanted)
+            except GenericdpError as failure:
+                error = failure
+            more = dead.union(self._dead()) if is_written else dead
+            if more == dead:
+                self._left_out = dead
+                return wanted, error
+            dead = more
 
     def _write(self, wanted: Mapping[str, str]) -> bool:
         if wanted:

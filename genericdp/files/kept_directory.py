@@ -73,7 +73,7 @@ class KeptDirectory:
 def make_for_all(directory: str) -> None:
     """Make a directory, and those above it, if it does not exist. Raises OSError."""
     above = os.path.dirname(directory)
-    # Of `/`, nothing is made, whatever the system says of it.
+    # `/` exists, even if the system cannot look at it.
     if above not in {"", directory} and not os.path.lexists(above):
         make_for_all(above)
     with suppress(FileExistsError):

@@ -67,9 +67,9 @@ class LinkUpkeep:
             self._schedule_dead()
         return failed
 
-    def dead(self, look: bool) -> frozenset[str]:
-        """The links that another process pointed at themselves, as of the last `apply` or, if `look`, now."""
-        return self._links.dead | (self._links.changed().dead if look else frozenset())
+    def dead(self) -> frozenset[str]:
+        """The links that another process has pointed at themselves since they were made. Looks at each."""
+        return self._links.changed().dead
 
     @contextmanager
     def watching(self) -> Iterator[None]:

@@ -90,8 +90,8 @@ class Saving:
         if seconds <= 0:
             self.save()
             return
-        # Allocate may come first, and waits until everything is saved.
-        self._state.prepare(memory)
+        # Allocate may come before that, and waits for the save.
+        self._state.writer.prepare(memory)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(seconds, self.save)
 

@@ -80,7 +80,7 @@ class StateFile:
     boot      the id of this boot, "" if it is not known
     link_dir  where the memory is kept while it cannot be saved, "" for nowhere
     is_spare  the memory that was loaded was kept there, and is not in the file
-    prepare   does ahead the part of `save` that takes longest
+    writer    renders the memory; `prepare` does ahead the part of `save` that takes longest
     """
 
     def __init__(self, directory: str, boot: str = "", link_dir: str = "") -> None:
@@ -89,8 +89,7 @@ class StateFile:
         self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
         self._saved, self._broken = b"", False
         self._file: FileIdentity | None = None
-        self._writer = saved.Writer(boot)
-        self.prepare = self._writer.prepare
+        self.writer = saved.Writer(boot)
         self._boot = boot
 
     def load(self) -> Memory:
@@ -140,7 +139,7 @@ class StateFile:
 
         Returns the path to which another file was moved that was in its place, "" without one.
         """
-        data = self._writer.dump(memory)
+        data = self.writer.dump(memory)
         found = identity_at(self.path)
         is_own = found is not None and found == self._file
         if data == self._saved and is_own:

@@ -4,7 +4,7 @@ The rules of this file:
 
 * What concerns malloc is glibc's. With another C library, that does nothing.
 * Nobody waits for it: memory is given back a while after work, and no timer runs while there is none.
-* To look for objects in cycles takes the longer, the more devices there are. So it is done the more seldom.
+* A search for reference cycles takes longer the more devices there are. So it runs less often then.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-#: After a search for objects in cycles, the next one waits this many times as long as it took: with 1,000
+#: After a search for reference cycles, the next one waits this many times as long as it took: with 1,000
 #: devices half a minute, with 20,000 an hour.
 SEARCH_AGAIN = 10_000
 
@@ -53,8 +53,8 @@ def give_back() -> None:
 class Heap:
     """The heap while the daemon runs. Call `see_work` in its event loop after each piece of work.
 
-    Objects in cycles are freed first: otherwise Python waits until there are many, and one may keep a page.
-    What exists before the heap is never looked at again. It is mostly modules, which are never freed.
+    Reference cycles are freed first: Python itself waits until there are many, and one may keep a page.
+    What exists before this object is never searched. It is mostly modules, which are never freed.
 
     now  a clock that does not jump, in seconds
     """

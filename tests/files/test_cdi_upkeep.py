@@ -46,16 +46,15 @@ class Daemon:
         self.steps = 0
         self.rival = False
         self.answered: Answered = {}
-        # Links that udev's rule pointed at themselves: before the last step, and since then.
+        # The links that udev's rule has pointed at themselves.
         self.dead: Collection[str] = ()
-        self.newly_dead: Collection[str] = ()
         settings = Settings(cdi_dir=str(directory), answer=AnswerBy.CDI)
         self.cdi = CdiUpkeep(
             settings,
             self._again,
             self.tried.append,
             lambda: self.rival,
-            lambda look: [*self.dead, *(self.newly_dead if look else ())],
+            lambda: self.dead,
         )
 
     def step(self, *devices: UdevDevice) -> Mapping[str, str]:
@@ -176,10 +175,9 @@ async def test_what_the_udev_rule_took_out_stays_out_until_the_device_was_read_a
         daemon.step(A, B)
         both = file.read_text()
         file.unlink()
-        daemon.newly_dead = ["ftdi_A"]
+        daemon.dead = ["ftdi_A"]
         assert daemon.step(A, B) == {"ftdi_A": "", "ftdi_B": ""}
         assert ('"ftdi_A"' in file.read_text(), '"ftdi_B"' in file.read_text()) == (False, True)
-        daemon.newly_dead, daemon.dead = (), ["ftdi_A"]
         daemon.step(A, B)
         assert '"ftdi_A"' not in file.read_text()
         daemon.dead = ()
@@ -187,11 +185,17 @@ async def test_what_the_udev_rule_took_out_stays_out_until_the_device_was_read_a
         assert file.read_text() == both
 
 
-async def test_what_the_udev_rule_took_out_during_a_write_goes_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_the_way", [False, True])
+async def test_what_the_udev_rule_took_out_during_a_write_goes_at_once(
+    tmp_path: Path, *, in_the_way: bool
+) -> None:
+    """Also while another file cannot be written."""
     daemon, file = Daemon(tmp_path), tmp_path / FILE
+    if in_the_way:
+        (tmp_path / "genericdp_other.json").mkdir()
     with daemon.cdi.serving():
-        daemon.newly_dead = ["ftdi_A"]
-        # Nothing was changed by others before, so nobody looks.
+        # Nobody has changed a file yet, so the links are looked at only after the write.
+        daemon.dead = ["ftdi_A"]
         daemon.step(A, B)
         assert ('"ftdi_A"' in file.read_text(), '"ftdi_B"' in file.read_text()) == (False, True)
 

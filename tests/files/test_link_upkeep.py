@@ -21,7 +21,7 @@ class Upkeep:
         self.read_again: list[list[str]] = []
         self.wanted: str | None = "/dev/null"
         self._upkeep = LinkUpkeep(str(directory), self.apply, self._read_again)
-        self.watching = self._upkeep.watching
+        self.watching, self.dead = self._upkeep.watching, self._upkeep.dead
 
     def apply(self) -> None:
         self.times += 1
@@ -35,10 +35,6 @@ class Upkeep:
         """Point the link at itself, as udev's rule of the package does."""
         self.link.with_name(".gone").symlink_to(self.link.name)
         self.link.with_name(".gone").rename(self.link)
-
-    def dead(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The links that are dead: as of the last time, and now."""
-        return tuple(sorted(self._upkeep.dead(look=False))), tuple(sorted(self._upkeep.dead(look=True)))
 
     def close(self) -> None:
         self._upkeep._links.close()
@@ -131,13 +127,13 @@ async def test_a_step_that_comes_first_leaves_a_dead_link_dead_until_its_device_
     upkeep.apply()
     with upkeep.watching():
         upkeep.kill()
-        assert upkeep.dead() == ((), ("ftdi_A",))
+        assert upkeep.dead() == {"ftdi_A"}
         upkeep.apply()
         assert upkeep.link.readlink() == Path("ftdi_A")
-        assert upkeep.dead() == (("ftdi_A",), ("ftdi_A",))
+        assert upkeep.dead() == {"ftdi_A"}
         await until(lambda: upkeep.read_again == [["ftdi_A"]])
         assert upkeep.link.readlink() == Path("/dev/null")
-        assert upkeep.dead() == ((), ())
+        assert upkeep.dead() == set()
 
 
 async def test_a_link_that_cannot_be_made_is_tried_again_until_it_is(tmp_path: Path) -> None:

@@ -48,10 +48,10 @@ class Absence:
         inventory: Inventory,
         known: Collection[str] = frozenset(),
         lacking: Mapping[str, str] = _NOTHING,
-        joined: Mapping[str, str] = _NOTHING,
+        also_held: Mapping[str, str] = _NOTHING,
     ) -> None:
         """`known`: the ids of devices that are not new; the others: see `remembered.Units` and `Renewal`."""
-        self._lacking, self._joined = lacking, joined
+        self._lacking, self._also_held = lacking, also_held
         self._plugged = plugged
         self._known = known
         self._inventory = inventory
@@ -234,8 +234,8 @@ class Absence:
         ids = {id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())}
         if not ids:
             return "the rules no longer match it"
-        if device.id in self._joined:
-            return f"a pod may still hold a device node of it as {self._joined[device.id]}"
+        if device.id in self._also_held:
+            return f"a pod may still hold a device node of it as {self._also_held[device.id]}"
         if len(ids) > 1 and not is_held:
             more = ", …" if len(ids) > _MOST_IDS else ""
             return f"its ids are now {', '.join(sorted(ids)[:_MOST_IDS])}{more}"

@@ -88,7 +88,7 @@ def remember(
                 known = memory.devices.get(device.id)
                 gone.get(name if known is None else known.resource, {}).pop(device.id, None)
                 present[name][device.id] = renewal.renewed(name, device)
-    absence = Absence(plugged, inventory, memory.devices.keys(), renewal.units.lacking, renewal.joined)
+    absence = Absence(plugged, inventory, memory.devices.keys(), renewal.units.lacking, renewal.also_held)
     leaving = _Leaving(now, held_devices, forget, absence, renewal)
     offers: dict[str, Offer] = {}
     devices: dict[str, Remembered] = {}

@@ -26,7 +26,7 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
-from genericdp.core.memory.given.links import is_elsewhere, leads_elsewhere, still_plugged, taken_of
+from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT
@@ -43,13 +43,13 @@ class Renewal:
         self._offers, self._twins, self._ties = inventory.offers, inventory.twins, inventory.ties
         self._is_shared: dict[str, bool] = {}
         self._resources: dict[str, str] = {}
-        self._ids: dict[str, str] = {}
-        for id_, holding in held.items():
-            self._resources[holding.device], self._ids[holding.device] = holding.resource, id_
+        self._given = held
+        for holding in held.values():
+            self._resources[holding.device] = holding.resource
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
         self.plugged, self.units = plugged, Units(plugged)
-        #: The id of a held device to which only a node came that another pod got -> what that pod holds.
-        self.joined: dict[str, str] = {}
+        #: Devices that have only gained a node which another pod may hold: id -> what that pod holds.
+        self.also_held: dict[str, str] = {}
 
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered under its id; "" if it may."""
@@ -114,19 +114,15 @@ class Renewal:
             return True
         if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
-        by_property = isinstance(rule.identity, tuple)
         if self._resources[device.id] != resource or (
-            known is not None and self._leads_elsewhere(known, device, by_property=by_property)
+            known and self._leads_elsewhere(known, device, resource)
         ):
             return True
         return self._is_held_by_others(device)
 
-    def _leads_elsewhere(self, known: Remembered, device: Device, *, by_property: bool) -> bool:
-        """Whether a link of a held device leads to another node now, or may.
-
-        by_property  see `is_elsewhere`
-        """
-        if leads_elsewhere(known, device, self.nodes):
+    def _leads_elsewhere(self, known: Remembered, device: Device, resource: str) -> bool:
+        """Whether a link of a held device leads to another node now, or may."""
+        if leads_to_another(known, device, self.nodes):
             return True
         if not (led := known.led):
             return False
@@ -142,6 +138,7 @@ class Renewal:
             return device.id in leads.keys() & {*known.device.links} or any(stay)
         # Of an earlier release. The id is the same only if a property that the rule names says so.
         was_there = {spot.of_all for spot in device.before}
+        by_property = isinstance(self._offers[resource].resource.identity, tuple)
         return any(
             is_elsewhere(led[link], leads[link], self.plugged, by_property=by_property)
             for link in both
@@ -207,7 +204,7 @@ class Renewal:
         return moved_to(spot, model, known.device, device, known.earlier, twins=self._twins)
 
     def _is_held_by_others(self, device: Device) -> bool:
-        is_shared, known = self._is_shared[device.id], self._held.get(device.id)
+        is_shared = self._is_shared[device.id]
         others = (
             id_
             for spot in (*device.spots, *filter(is_of_node, device.also))
@@ -215,9 +212,20 @@ class Renewal:
             if id_ != device.id and not (is_shared and self._is_shared[id_]) and not self._has_left(id_, spot)
         )
         other = next(others, "")
-        if other and known and {*known.led.values()} < {*device.spots}:
-            self.joined[device.id] = f"{self._ids[other]} of {self._resources[other]}"
+        if other:
+            self.see_holder(device, other)
         return other != ""
+
+    def see_holder(self, device: Device, other: str) -> None:
+        """A device must not be offered because a pod may hold a node of it as another device (`other`)."""
+        known = self.devices.get(device.id)
+        if known is not None and {*known.led.values()} < {*device.spots}:
+            self.also_held[device.id] = f"{self._id_of[other]} of {self._resources[other]}"
+
+    @cached_property
+    def _id_of(self) -> Mapping[str, str]:
+        """Device -> the first of the ids under which pods hold it."""
+        return {self._given[id_].device: id_ for id_ in sorted(self._given, reverse=True)}
 
     def _has_left(self, id_: str, spot: Spot, *, is_part: bool = False) -> bool:
         """Whether the held device, or a part that an edit took from it, has left a spot for another one."""

@@ -9,6 +9,7 @@ The rules of this file:
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from itertools import chain
 
 from genericdp.core.hint import Deafness, Resync, Uevent
 from genericdp.core.hostile import for_quote
@@ -47,15 +48,18 @@ def of_begin(version: str, state: str, source: str) -> Event:
 
 
 def of_uevents(uevents: Sequence[Uevent], before: Inventory, after: Inventory) -> Iterator[Event]:
-    """The uevents, each with the devices with a node, own or shared, at or below its place, then or now."""
+    """An event for each uevent: which devices had or have a node, own or shared, at or below its place.
+
+    They are looked up together: `udevadm trigger` causes a uevent for every device.
+    """
+    if not uevents:
+        return
     touched: dict[str, dict[tuple[str, str], None]] = {at: {} for each in uevents for at in _places(each)}
-    for inventory in (after,) if after is before else (before, after):
-        for name, offer in inventory.offers.items() if touched else ():
-            for device in offer.devices:
-                for node in device.nodes_inside:
-                    for place in _with_parents(node.sys_path):
-                        if place in touched:
-                            touched[place][name, device.id] = None
+    inventories = (after,) if after is before else (before, after)
+    for sys_path, device in chain.from_iterable(map(_nodes_of, inventories)):
+        for place in _with_parents(sys_path):
+            if place in touched:
+                touched[place][device] = None
     for uevent in uevents:
         devices = dict.fromkeys(device for place in _places(uevent) for device in touched[place])
         yield {
@@ -67,6 +71,14 @@ def of_uevents(uevents: Sequence[Uevent], before: Inventory, after: Inventory) -
             "source": uevent.source,
             "touched": [{"resource": name, "device": id_} for name, id_ in devices],
         }
+
+
+def _nodes_of(inventory: Inventory) -> Iterator[tuple[str, tuple[str, str]]]:
+    """The sys path of each node, with the resource and the id of a device that has it."""
+    for name, offer in inventory.offers.items():
+        for device in offer.devices:
+            for node in device.nodes_inside:
+                yield node.sys_path, (name, device.id)
 
 
 def _places(uevent: Uevent) -> Sequence[str]:

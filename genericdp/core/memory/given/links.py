@@ -104,7 +104,7 @@ def is_elsewhere(was: Spot, now: Spot, plugged: Plugged, *, by_property: bool) -
     return was != now and not (is_moved and not plugged.is_taken(was))
 
 
-def leads_elsewhere(known: Remembered, device: Device, nodes: frozenset[Spot]) -> bool:
+def leads_to_another(known: Remembered, device: Device, nodes: frozenset[Spot]) -> bool:
     """Whether a link leads to another node than before. After a loss, only where links led is known.
 
     nodes  see `still_plugged`

@@ -48,9 +48,14 @@ class Writer:
 
     def _rendered(self, id_: str, known: Remembered) -> tuple[Remembered, str]:
         before = self._texts.get(id_)
-        if before is not None and (before[0] is known or before[0] == known):
+        if before is not None and _is_same(before[0], known):
             return before
         return known, f"{json.dumps(id_)}: {json.dumps(_render_device(known), sort_keys=True)}"
+
+
+def _is_same(one: Remembered, other: Remembered) -> bool:
+    """Whether both have one text. The order in which nodes were lost counts, too."""
+    return one is other or (one == other and [*one.earlier] == [*other.earlier])
 
 
 def dump(memory: Memory, boot: str = "") -> bytes:

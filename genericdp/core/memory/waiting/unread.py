@@ -64,15 +64,13 @@ class Unread:
                     and bool(had.spot.serial) is not bool(spot.serial)
                     and may_be_model(had.model, model)
                     and (is_new or had.spot.within == spot.within)
-                    # Its serial number says whose it is, where the id is made of it.
+                    # If the id is made from the serial number, that says whose it is.
                     and not (spot.serial and is_held and device.basis == "serial")
                     and (had.id_ in self._exclusive or not is_shared)
                     and not self._was_there(had.id_, spot)
                 ):
                     self._renewal.units.lacking[had.id_] = _what_to_do(spot, node.path)
-                    if known is not None and {*known.led.values()} < {*device.spots}:
-                        of = self._holdings[had.id_].resource
-                        self._renewal.joined[device.id] = f"{had.id_} of {of}"
+                    self._renewal.see_holder(device, had.id_)
                     return _why_unread(spot, had.id_)
         return ""
 

@@ -9,7 +9,7 @@ The rules of this file:
 * Of the other files in the directory, only those with a name of ours are touched. They are of an earlier
   process. A directory that was mounted, or that a symlink leads to by now, may have some, too. The program of
   the udev rule takes lines out of a file, and may put it back although it was removed meanwhile. A name that
-  cannot be removed keeps no other file from being right.
+  cannot be removed does not hold up the other files.
 * Only the genericdp that holds the lock writes and removes files, so no other one that runs has written
   them. The lock of the udev rule has another name.
 * Everybody may read the files, whatever the umask is: a runtime need not run as root.

@@ -9,7 +9,7 @@ The rules of this file:
   killed daemon left.
 * What an earlier process left in a directory that appears later goes at once, whether or not there is
   anything to write: it is watched as soon as a container may look for a CDI device.
-* What the udev rule took out of a file stays out until its device was read again, as with links.
+* What the udev rule took out of a file stays out until its device is read again, as with links.
 * The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
 * While another genericdp serves the kubelet, the files are that one's: this one has none. What an earlier
   process left goes, too: a runtime may read this directory and that of the other one.

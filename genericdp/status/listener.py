@@ -131,7 +131,7 @@ class Listener:
         # A socket that nobody serves would have been removed.
         if error.errno in {errno.EADDRINUSE, errno.EEXIST, errno.ENOTDIR} and self.path:
             found = _existing(self.path)
-            return f"something else is in the place of '{found}': remove it, or choose another path"
+            return f"something else is at '{found}': remove it, or choose another path"
         return _HINTS.get(error.errno or 0) or what_is_short(error)
 
     async def close(self) -> None:

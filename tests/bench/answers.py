@@ -69,7 +69,7 @@ async def rows() -> AsyncIterator[Row]:
     yield Row("  and to write what that means", f"{described(offer, most.ids):.0f} ms", PROMISED)
     yield Row("  and to remember and save who has them", f"{remembered(offer):.0f} ms", PROMISED)
     changed = f"{remembered(offer, changed=True):.0f} ms"
-    yield Row("  the same when one device has changed and it is not saved yet", changed, PROMISED)
+    yield Row("  the same when a change of one device is not saved yet", changed, PROMISED)
     yield Row("PreStartContainer: all of them", f"{await started(offer):.0f} ms", PROMISED)
 
 

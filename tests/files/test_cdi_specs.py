@@ -208,7 +208,7 @@ def test_a_symlink_or_directory_in_the_place_of_a_file_is_not_followed(
     assert caplog.messages == []
 
 
-def test_a_name_that_cannot_be_removed_keeps_no_other_file_from_being_right(
+def test_a_name_that_cannot_be_removed_does_not_hold_up_the_other_files(
     specs: CdiSpecs, other: CdiSpecs, cdi: Path
 ) -> None:
     strays = [cdi / "genericdp_1.json", cdi / "genericdp_2.json"]

@@ -168,8 +168,8 @@ async def test_what_the_udev_rule_removes_at_an_unplug_the_next_step_makes_right
         assert (daemon.steps, caplog.messages) == (2, [])
 
 
-async def test_what_the_udev_rule_took_out_stays_out_until_the_device_was_read_again(tmp_path: Path) -> None:
-    """A step may be under way for another device, and the next one may have the name already."""
+async def test_what_the_udev_rule_took_out_stays_out_until_the_device_is_read_again(tmp_path: Path) -> None:
+    """A step may be under way for another device while a third one already has the name."""
     daemon, file = Daemon(tmp_path), tmp_path / FILE
     with daemon.cdi.serving():
         daemon.step(A, B)

@@ -500,7 +500,7 @@ def test_a_file_whose_name_could_not_be_made_safe_is_still_the_own_one(
         patch.setattr(os, "fsync", fsync)
         with pytest.raises(GenericdpError, match="Input/output error"):
             state.save(MEMORY)
-    # The memory of before is saved again, too: the file has the other one.
+    # The previous memory is saved again, too: the file holds the new one.
     assert state.save(Memory()) == ""
     assert StateFile(str(tmp_path)).load() == Memory()
     assert os.listdir(tmp_path) == ["memory.json"]

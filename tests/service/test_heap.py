@@ -82,7 +82,7 @@ class _Cycle:
         self.itself = self
 
 
-async def test_objects_in_cycles_are_freed_before_memory_is_given_back(
+async def test_reference_cycles_are_freed_before_memory_is_given_back(
     monkeypatch: pytest.MonkeyPatch, heap_of_a_daemon: Heap
 ) -> None:
     left = weakref.ref(_Cycle())
@@ -94,7 +94,7 @@ async def test_objects_in_cycles_are_freed_before_memory_is_given_back(
     assert was_there == [False]
 
 
-async def test_the_longer_a_search_for_cycles_took_the_later_is_the_next_one(
+async def test_the_longer_a_search_for_cycles_took_the_later_the_next_one_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock, searched, given_back = [100.0], list[float](), list[float]()

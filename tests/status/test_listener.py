@@ -103,9 +103,7 @@ async def test_what_is_no_socket_is_left_alone(path: Path) -> None:
     with pytest.raises(GenericdpError) as refused:
         await listener.open()
     assert str(refused.value) == f"cannot listen on 'unix:{path}': Address already in use"
-    assert (
-        refused.value.hint == f"something else is in the place of '{path}': remove it, or choose another path"
-    )
+    assert refused.value.hint == f"something else is at '{path}': remove it, or choose another path"
     assert path.read_text() == "mine"
 
 
@@ -115,7 +113,7 @@ async def test_a_file_in_the_place_of_its_directory_is_left_alone(short_dir: Pat
         with pytest.raises(GenericdpError) as refused:
             await Listener(address, echo).open()
         assert refused.value.hint == (
-            f"something else is in the place of '{short_dir}/run': remove it, or choose another path"
+            f"something else is at '{short_dir}/run': remove it, or choose another path"
         )
 
 
@@ -261,7 +259,7 @@ async def test_a_client_that_is_just_being_accepted_when_it_closes_is_disconnect
             assert await asyncio.get_running_loop().sock_recv(caller, 1) == b""
 
 
-async def test_a_socket_was_removed_only_if_it_was_open(short_dir: Path) -> None:
+async def test_only_an_open_socket_counts_as_removed(short_dir: Path) -> None:
     path = short_dir / "s"
     listener = Listener(f"unix:{path}", echo)
     removed = [listener.was_removed]

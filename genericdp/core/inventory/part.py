@@ -1,9 +1,9 @@
-"""A part of a unit: a device node that its serial number tells wherever the unit is plugged in.
+"""A part of a unit: a device node known by the serial number, wherever the unit is plugged in.
 
 The rules of this file:
 
 * A serial number that tells nothing (`genericdp.core.fillers`) is none.
-* Units of different models may have one serial number, as parts of a dock do. So a part says the model, too.
+* Units of different models may share a serial number, as those in a dock do. So a part names the model, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +18,12 @@ Part = tuple[Spot, str]
 
 
 def part_of(spot: Spot, model: str) -> Part:
-    """The part that a spot is, with the model of the unit there."""
+    """The part at a spot. `model`: of the unit there."""
     return spot._replace(port=""), model
 
 
 def is_part(part: Part, other: Part) -> bool:
-    """Whether both may be one."""
+    """Whether both may be the same part."""
     return part[0] == other[0] and may_be_model(part[1], other[1])
 
 

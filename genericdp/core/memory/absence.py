@@ -235,7 +235,7 @@ class Absence:
         if not ids:
             return "the rules no longer match it"
         if device.id in self._also_held:
-            return f"a pod may still hold a device node of it as {self._also_held[device.id]}"
+            return f"a pod may still hold one of its device nodes as {self._also_held[device.id]}"
         if len(ids) > 1 and not is_held:
             more = ", …" if len(ids) > _MOST_IDS else ""
             return f"its ids are now {', '.join(sorted(ids)[:_MOST_IDS])}{more}"

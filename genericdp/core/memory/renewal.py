@@ -253,7 +253,7 @@ class Renewal:
 
     @cached_property
     def _with_unit(self) -> Mapping[str, Collection[tuple[str, str]]]:
-        """Unit -> port and model of what pods hold under ids of it that its serial number tells."""
+        """Unit -> port and model of what pods hold under its ids, if that has a serial number."""
         found: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for known in self._held.values():
             for spot, model in known.spots.items():

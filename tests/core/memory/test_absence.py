@@ -87,7 +87,7 @@ def test_a_device_that_is_now_several_is_not_told_by_one_of_them() -> None:
     assert absence.reason(MODEM, device, is_held=False) == f"its ids are now {ids}"
 
 
-def test_a_device_that_is_now_many_names_the_first_of_them() -> None:
+def test_a_divided_device_names_only_its_first_ids() -> None:
     sticks = [a_usb_serial(n, port=str(n + 1), serial=f"S{n}") for n in range(5)]
     device = the_device(rule("x", 'group_by = "all"'), *sticks)
     found = Absence(plugged_of(sticks), inventory_of(rule("x"), *sticks))

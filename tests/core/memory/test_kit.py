@@ -435,7 +435,7 @@ def test_no_part_of_a_kit_gets_the_link_of_another_model_with_its_serial_number_
 
 
 ALL = rule("kit", 'group_by = "all"')
-JOINED = "a pod may still hold a device node of it as {}"
+JOINED = "a pod may still hold one of its device nodes as {}"
 
 
 @pytest.mark.parametrize("id_", ["x_Y", "x_Y.1"])
@@ -454,7 +454,7 @@ def test_a_kit_to_which_an_edit_adds_the_unit_of_another_pod_says_what_that_pod_
 
 
 def test_a_kit_that_has_its_own_unit_again_with_that_of_another_pod_says_what_that_pod_holds() -> None:
-    """The second unit came after its pod got the kit, and an edit gave that to the other pod meanwhile."""
+    """The second unit joined the kit of a pod, and was given to another pod after an edit of the rules."""
     own, other = kit("X", "Y")
     node = Node()
     node.look(ALL, own)

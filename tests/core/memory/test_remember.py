@@ -282,7 +282,7 @@ LTE = (
 )
 
 
-def test_a_device_without_a_node_that_it_had_is_remembered_for_the_resource_that_offers_it() -> None:
+def test_a_device_that_lost_a_node_is_remembered_for_the_resource_that_offers_it() -> None:
     usb, first, second, *_ = a_modem(serial="E")
     before = (inventory_of(LTE, usb, first, second), 0.0, None), (inventory_of(LTE, usb, first), 1.0, None)
     (old,) = before[0][0].offers
@@ -301,7 +301,7 @@ def test_what_a_pod_had_of_a_device_is_forgotten_with_the_pod() -> None:
     assert (known.earlier, known.given) == ({}, {})
 
 
-def test_a_device_without_a_node_that_it_had_is_of_this_boot_once_it_was_seen() -> None:
+def test_a_device_that_lost_a_node_is_of_this_boot_once_it_is_seen() -> None:
     usb, first, second, *_ = a_modem(serial="E")
     less = inventory_of(LTE, usb, first)
     _, memory = after((inventory_of(LTE, usb, first, second), 0.0, None), (less, 1.0, None))

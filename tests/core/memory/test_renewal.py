@@ -152,7 +152,7 @@ def test_a_group_does_not_get_back_a_node_that_another_pod_has_got_meanwhile() -
     (other, _) = node.look(B_APART, one, moved)
     node.allocate(other)
     told = node.look(PAIR, one, moved)
-    assert told[pair] == f"a pod may still hold a device node of it as {other} of example.com/other"
+    assert told[pair] == f"a pod may still hold one of its device nodes as {other} of example.com/other"
     assert set(refusals(node).values()) == {ANOTHER.format(pair)}
     assert set(node.inventory.links().values()) == {None}
     node.look(B_APART, one, moved)

@@ -267,7 +267,7 @@ def test_what_a_pod_has_stays_although_another_one_may_hold_it() -> None:
 
 
 def test_a_unit_of_another_model_than_the_pod_got_does_not_wait_at_its_port() -> None:
-    """By port, the id of the pod's unit means yet another one by now."""
+    """An id made of the port means whichever unit is there by now."""
     node, _ = held(rule("port", 'identity = "port"'), *at("1", 0, None, "6015"))
     node.look(rule("port", 'identity = "port"'), *at("1", 1, "A5"))
     node.look(rule("port", 'identity = "port"'))
@@ -309,4 +309,4 @@ def test_no_kit_takes_in_a_unit_that_may_be_that_of_another_pod(
     unit = at("1", 2, now)
     node.look(before, *unit, *other)
     told = node.look(kit if edits else before, *unit, *other)
-    assert told["kit"] == f"a pod may still hold a device node of it as {id_} of example.com/x"
+    assert told["kit"] == f"a pod may still hold one of its device nodes as {id_} of example.com/x"

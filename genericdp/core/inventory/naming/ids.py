@@ -1,4 +1,4 @@
-"""What an id may look like, to know those of others: of the kubelet, of a saved memory."""
+"""What an id may look like, to check those from the kubelet or from a saved memory."""
 
 import re
 

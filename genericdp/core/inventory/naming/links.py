@@ -4,8 +4,8 @@ The rules of this file:
 
 * Links are named after the places of the nodes. So the link of one node never becomes that of another,
   whichever nodes are missing.
-* Nodes that look alike get longer names. Only the one of a twin that was there first keeps the short one. If
-  a pod got that for a model, the node of this model has it.
+* Nodes that look alike get longer names. Among twins, only the one that was there first keeps the short name.
+  If a pod got that for a model, that model's node has it.
 """
 
 from collections import Counter

@@ -4,7 +4,7 @@ The rules of this file:
 
 * When a device left, or an id was withdrawn, is not saved: after a restart its grace time starts again,
   which errs on the safe side.
-* What an earlier release does not know is left out if it says nothing.
+* A field unknown to an earlier release is left out if it is empty.
 """
 
 import json

@@ -476,3 +476,15 @@ def test_a_device_whose_link_would_lead_elsewhere_does_not_blame_another_pod() -
         node.allocate(id_)
     told = node.look(rule("x", 'group_by = "usb_device"'), *ports)
     assert told["x_S"] == "the device plugged in now may not be the one that a pod got; delete that pod"
+
+
+def test_a_kit_that_an_edit_divides_names_the_new_ids_if_no_pod_holds_it() -> None:
+    node = Node()
+    node.look(ALL, *kit("X", "Y"))
+    after = rule("kit")
+    assert node.look(after, *kit("X", "Y"))["kit"] == "its ids are now kit_X, kit_Y"
+    node = Node()
+    node.look(ALL, *kit("X", "Y"))
+    node.allocate("kit")
+    in_doubt = "the device plugged in now may not be the one that a pod got; delete that pod"
+    assert node.look(after, *kit("X", "Y"))["kit"] == in_doubt

@@ -230,6 +230,18 @@ def test_a_name_that_cannot_be_removed_does_not_hold_up_the_other_files(
     other.apply({FTDI: "three"})
 
 
+def test_the_lock_is_kept_while_an_own_file_cannot_be_removed(
+    specs: CdiSpecs, other: CdiSpecs, cdi: Path
+) -> None:
+    specs.apply({FTDI: "one"})
+    (cdi / FTDI).unlink()
+    (cdi / FTDI).mkdir()
+    with pytest.raises(GenericdpError):
+        specs.apply({})
+    with pytest.raises(GenericdpError, match="another genericdp writes to it"):
+        other.apply({FUSE: "two"})
+
+
 def test_a_directory_that_others_can_write_is_refused(specs: CdiSpecs, cdi: Path) -> None:
     cdi.mkdir()
     cdi.chmod(0o777)

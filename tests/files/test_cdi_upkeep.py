@@ -48,14 +48,21 @@ class Daemon:
         self.answered: Answered = {}
         # The links that udev's rule has pointed at themselves.
         self.dead: Collection[str] = ()
+        # What the file said each time that these were asked for.
+        self.seen: list[str] = []
         settings = Settings(cdi_dir=str(directory), answer=AnswerBy.CDI)
         self.cdi = CdiUpkeep(
             settings,
             self._again,
             self.tried.append,
             lambda: self.rival,
-            lambda: self.dead,
+            self._see_dead,
         )
+
+    def _see_dead(self) -> Collection[str]:
+        file = Path(self.cdi._settings.cdi_dir, FILE)
+        self.seen.append(file.read_text() if file.exists() else "")
+        return self.dead
 
     def step(self, *devices: UdevDevice) -> Mapping[str, str]:
         """Id -> why the device is Unhealthy, or ""."""
@@ -180,6 +187,8 @@ async def test_what_the_udev_rule_took_out_stays_out_until_the_device_is_read_ag
         assert ('"ftdi_A"' in file.read_text(), '"ftdi_B"' in file.read_text()) == (False, True)
         daemon.step(A, B)
         assert '"ftdi_A"' not in file.read_text()
+        # Nor was it there for a moment.
+        assert '"ftdi_A"' not in "".join(daemon.seen[1:])
         daemon.dead = ()
         daemon.step(A, B)
         assert file.read_text() == both

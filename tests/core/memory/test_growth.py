@@ -7,6 +7,8 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -107,3 +109,11 @@ def test_only_devices_that_changed_are_written_again() -> None:
     again[id_] = replace(known, listed=False)
     assert 5 * steps(lambda: writer.dump(Memory(again))) < all_of_them
     assert writer.dump(Memory(again)) == dump(Memory(again)) != dump(Memory(devices))
+
+
+def test_the_order_in_which_nodes_were_lost_is_written() -> None:
+    one, other = Spot("1", "A", "if00"), Spot("2", "B", "if00")
+    writer, device = Writer(), Device("x")
+    for lost in ((one, other), (other, one)):
+        memory = Memory({"x": Remembered("x", device, earlier=dict.fromkeys(lost, ""))})
+        assert writer.dump(memory) == dump(memory)

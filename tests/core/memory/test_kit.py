@@ -1,7 +1,7 @@
 """A kit is one device of several units. A link that a pod got for one of them never leads to another one."""
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -438,17 +438,19 @@ ALL = rule("kit", 'group_by = "all"')
 JOINED = "a pod may still hold one of its device nodes as {}"
 
 
-@pytest.mark.parametrize("id_", ["x_Y", "x_Y.1"])
-def test_a_kit_to_which_an_edit_adds_the_unit_of_another_pod_says_what_that_pod_holds(id_: str) -> None:
+@pytest.mark.parametrize("ids", [("x_Y",), ("x_Y.1",), ("x_Y.0", "x_Y.1"), ("x_Y.1", "x_Y.0")])
+def test_a_kit_to_which_an_edit_adds_the_unit_of_another_pod_says_what_that_pod_holds(
+    ids: Sequence[str],
+) -> None:
     own, other = kit("X", "Y")
-    shared = ("replicas = 2",) if "." in id_ else ()
+    shared = ("replicas = 2",) if "." in ids[0] else ()
     at_1 = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = "tty", usb = { port = "1" } }')
     node = Node()
     node.look(at_1 + rule("x", *shared), own, other)
-    node.allocate("kit")
-    node.allocate(id_)
+    for id_ in ("kit", *ids):
+        node.allocate(id_)
     after = ALL + rule("x", *shared)
-    assert node.look(after, own, other)["kit"] == JOINED.format(f"{id_} of example.com/x")
+    assert node.look(after, own, other)["kit"] == JOINED.format(f"{min(ids)} of example.com/x")
     free = replace(node.nobody_holds_anything(), ids=frozenset({("example.com/kit", "kit")}))
     assert node.look(after, own, other, answer=free)["kit"] == "Healthy"
 

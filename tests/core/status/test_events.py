@@ -1,6 +1,6 @@
 """The events of `genericdp monitor`: what a uevent touched, what changed, what the kubelet was told."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from genericdp.core.hint import Uevent
@@ -12,7 +12,7 @@ from genericdp.core.status.events import NAMED_LIMIT, of_changes, of_list, of_ue
 from genericdp.core.status.news import news
 from tests.scenes.builders import a_kfd, a_usb_serial
 from tests.scenes.inventories import inventory_of
-from tests.scenes.steps import growth
+from tests.scenes.steps import growth, steps
 
 FTDI = "example.com/ftdi"
 RULES = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
@@ -140,3 +140,15 @@ def test_the_work_for_a_burst_of_uevents_grows_in_proportion_to_it() -> None:
         return lambda: [*of_uevents(uevents, before, after)]
 
     assert growth(burst, 40) < 2.5
+
+
+def test_without_uevents_no_inventory_is_looked_at_and_the_same_one_only_once() -> None:
+    sticks = [a_usb_serial(n, serial=f"S{n}", port=str(n + 1)) for n in range(40)]
+    inventory, later = inventory_of(RULES, *sticks), inventory_of(RULES, *sticks)
+    uevent = Uevent("change", sticks[0].sys_path, "tty", "udev")
+
+    def work(uevents: Sequence[Uevent], after: Inventory) -> int:
+        return steps(lambda: [*of_uevents(uevents, inventory, after)])
+
+    assert work([], later) < 20
+    assert work([uevent], inventory) < 0.6 * work([uevent], later)

@@ -42,6 +42,13 @@ def what_is_short(error: OSError) -> str:
     return _CURES.get(error.errno or 0, "")
 
 
+def what_to_do(error: OSError, directory: str) -> str:
+    """What to do if a file in this directory, opened as such, could not be replaced or removed, or ""."""
+    if isinstance(error, IsADirectoryError) and error.filename:
+        return f"remove '{directory}/{error.filename2 or error.filename}'"
+    return what_is_short(error)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Location:
     """A place in a text file. Lines and columns count from 1; `length` is the width to underline.

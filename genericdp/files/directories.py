@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 
 from genericdp.core.cdi import is_spec_file
 from genericdp.core.rules.settings import Settings
-from genericdp.errors import GenericdpError, what_is_short
+from genericdp.errors import GenericdpError, what_is_short, what_to_do
 from genericdp.files.kept_directory import make_for_all
 from genericdp.files.state import StateFile, read_whole, write_whole
 from genericdp.files.trust import UntrustedError
@@ -108,9 +108,7 @@ class Note:
             raise GenericdpError(f"cannot write '{self.path}': {error}", hint=error.hint) from error
         except OSError as error:
             message = f"cannot write '{self.path}': {error.strerror}"
-            is_in_the_way = isinstance(error, IsADirectoryError)
-            hint = f"remove '{self.path}'" if is_in_the_way else what_is_short(error)
-            raise GenericdpError(message, hint=hint) from error
+            raise GenericdpError(message, hint=what_to_do(error, self.directory)) from error
 
 
 def notes_of_each_other(settings: Settings, configured: Settings | None = None) -> tuple[Note, ...]:

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from genericdp.core.rules.settings import LAST_GOOD
-from genericdp.errors import GenericdpError, what_is_short
+from genericdp.errors import GenericdpError, what_to_do
 from genericdp.files.state import FileIdentity, read_whole, write_whole
 from genericdp.files.trust import UntrustedError, open_trusted, read_text
 
@@ -215,7 +215,7 @@ class LastGood:
     def _failure(self, what: str, error: OSError | UntrustedError) -> GenericdpError:
         if isinstance(error, UntrustedError):
             return GenericdpError(f"{what}: {error}", hint=f"{error.hint}; {_WITHOUT_IT}")
-        hint = "; ".join(filter(None, (what_is_short(error), _WITHOUT_IT)))
+        hint = "; ".join(filter(None, (what_to_do(error, self._directory), _WITHOUT_IT)))
         return GenericdpError(f"{what}: {error.strerror}", hint=hint)
 
 

@@ -27,7 +27,7 @@ from itertools import chain, count
 
 from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
-from genericdp.errors import GenericdpError, what_is_short
+from genericdp.errors import GenericdpError, what_is_short, what_to_do
 from genericdp.files.trust import UntrustedError, is_absent, open_trusted
 
 #: The unit passes the id of the boot on (systemd's `%b`), because it hides this file from the daemon.
@@ -118,11 +118,9 @@ class StateFile:
             if is_absent(self.path):
                 return Memory()
             leads_nowhere = isinstance(error, FileNotFoundError | NotADirectoryError)
-            what_to_do = _LEADS_NOWHERE if leads_nowhere else what_is_short(error)
-            raise GenericdpError(
-                f"cannot read '{self.path}': {error.strerror}",
-                hint="; ".join(filter(None, (what_to_do, _NOT_WITHOUT_IT))),
-            ) from error
+            cure = _LEADS_NOWHERE if leads_nowhere else what_is_short(error)
+            hint = "; ".join(filter(None, (cure, _NOT_WITHOUT_IT)))
+            raise GenericdpError(f"cannot read '{self.path}': {error.strerror}", hint=hint) from error
         except UntrustedError as error:
             raise GenericdpError(
                 f"'{self.path}' is refused: {error}", hint=f"{error.hint}; {_NOT_WITHOUT_IT}"
@@ -158,11 +156,10 @@ class StateFile:
             if (now := identity_at(self.path)) != found:
                 self._file, self._saved = now, b""  # the new file is there, only not safe from a power cut
             is_kept = self._save_spare(data)
-            what_to_do = _MOUNT_AGAIN if _is_removed(os.path.dirname(self.path)) else what_is_short(error)
-            raise GenericdpError(
-                f"cannot save '{self.path}': {error.strerror}",
-                hint="; ".join(filter(None, (what_to_do, _without_it(is_kept)))),
-            ) from error
+            directory = os.path.dirname(self.path)
+            cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
+            hint = "; ".join(filter(None, (cure, _without_it(is_kept))))
+            raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=hint) from error
         self._saved, self._broken = data, False
         self._remove_spare()
         return aside
@@ -239,15 +236,15 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644)
                 file.flush()
                 os.fsync(file.fileno())
                 identity = _identity(os.fstat(file.fileno()))
+            if keep_as:
+                with suppress(FileNotFoundError):
+                    os.replace(name, os.path.basename(keep_as), src_dir_fd=at, dst_dir_fd=at)
+            os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
         except OSError:
-            # Half a file would take the space that the next try needs.
+            # What is left of it would take the space that the next try needs.
             with suppress(OSError):
                 os.unlink(f"{name}.new", dir_fd=at)
             raise
-        if keep_as:
-            with suppress(FileNotFoundError):
-                os.replace(name, os.path.basename(keep_as), src_dir_fd=at, dst_dir_fd=at)
-        os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
         # fsync(2): the fsync of the file says nothing about its entry in the directory.
         os.fsync(at)
     finally:

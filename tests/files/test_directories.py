@@ -14,7 +14,7 @@ from genericdp.core.memory.answer import Answer
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
-from genericdp.files.directories import LINK_DIR, PROVIDED, STATE_DIR, name_each_other
+from genericdp.files.directories import LINK_DIR, PROVIDED, STATE_DIR, Note, name_each_other
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.service.directories import Directories, in_force
@@ -315,3 +315,12 @@ def test_without_directories_the_settings_are_in_force() -> None:
     assert in_force(Settings(link_dir="/nowhere/links", state_dir="/nowhere/state")).link_dir == (
         "/nowhere/links"
     )
+
+
+@pytest.mark.parametrize("name", ["link_dir", "link_dir.new"])
+def test_a_note_says_what_is_in_its_way(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(GenericdpError) as raised:
+        Note(str(tmp_path), "link_dir", ("/dev/genericdp",)).write()
+    assert str(raised.value) == f"cannot write '{tmp_path}/link_dir': Is a directory"
+    assert raised.value.hint == f"remove '{tmp_path}/{name}'"

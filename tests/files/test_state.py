@@ -16,8 +16,15 @@ from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares, Withdrawn
-from genericdp.errors import GenericdpError
-from genericdp.files.state import BOOT_FILE, LONGEST, BrokenStateError, StateFile, this_boot
+from genericdp.errors import GenericdpError, what_to_do
+from genericdp.files.state import (
+    BOOT_FILE,
+    LONGEST,
+    BrokenStateError,
+    StateFile,
+    this_boot,
+    write_whole,
+)
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
 
 PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"
@@ -649,3 +656,20 @@ def test_the_boot_is_what_the_unit_says_or_else_the_kernel() -> None:
     assert len(this_boot({})) == 32
     assert this_boot({"GENERICDP_BOOT_ID": kernel}) == this_boot({})
     assert this_boot({"GENERICDP_BOOT_ID": "0123"}) == "0123"
+
+
+@pytest.mark.parametrize("name", ["a", "a.new"])
+def test_a_directory_that_is_in_the_way_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).mkdir()
+    with pytest.raises(IsADirectoryError) as raised:
+        write_whole(f"{tmp_path}/a", b"text")
+    assert what_to_do(raised.value, str(tmp_path)) == f"remove '{tmp_path}/{name}'"
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_the_memory_says_what_is_in_its_way(tmp_path: Path) -> None:
+    (tmp_path / "memory.json.new").mkdir()
+    with pytest.raises(GenericdpError) as raised:
+        StateFile(str(tmp_path)).save(Memory())
+    assert str(raised.value) == f"cannot save '{tmp_path}/memory.json': Is a directory"
+    assert raised.value.hint == (f"remove '{tmp_path}/memory.json.new'; {WITHOUT_IT}")

@@ -28,11 +28,18 @@ def test_a_container_without_one_of_the_labels_is_of_nobody(missing: str) -> Non
     assert container_of("1", labels, {}, 5, runs=True) is None
 
 
-@pytest.mark.parametrize("grace", ["", "-1", "1.5", "½", "a", "9" * 19])
+@pytest.mark.parametrize("grace", ["", "-1", "1.5", "½", "a", "9" * 20])
 def test_a_grace_period_that_is_none_is_the_default(grace: str) -> None:
     found = container_of("1", LABELS, {GRACE: grace}, 5, runs=True)
     assert found is not None
     assert found.grace_s == DEFAULT_GRACE_S
+
+
+@pytest.mark.parametrize("grace", [2**31 - 1, 2**31, 10**18, 2**63 - 1])
+def test_a_grace_period_is_at_most_what_runtimes_can_count(grace: int) -> None:
+    found = container_of("1", LABELS, {GRACE: str(grace)}, 5, runs=True)
+    assert found is not None
+    assert found.grace_s == 2**31 - 1
 
 
 def test_the_devices_are_those_of_the_oci_spec() -> None:

@@ -290,6 +290,24 @@ def test_a_unit_of_a_kit_waits_after_an_edit_of_the_rules(
     assert healthy(node.look(after, *unit, *others)) == set()
 
 
+@pytest.mark.parametrize("now", ["A5", None])
+def test_the_reason_of_a_device_of_several_units_names_the_one_in_question(now: str | None) -> None:
+    """Also if that of another one could not be read either: to plug that in anew does not help."""
+    other = at("2", 1, None)
+    node, _ = held(rule("ftdi", match='{ SUBSYSTEM = "tty", usb = { port = "1" } }'), *at("1", 0, now))
+    node.look(rule("kit", 'group_by = "all"'), *at("1", 2, None if now else "A5"), *other)
+    (held_as,) = {holding.device for holding in node.memory.held.values()}
+    may_be = f"may be {held_as}, which a pod may still hold"
+    reason = (
+        f"the serial number of /dev/ttyUSB2 could not be read, so it {may_be}; unplug it and plug it in "
+        "again, at another port if it has no serial number"
+        if now
+        else f"/dev/ttyUSB2 {may_be} and whose serial number could not be read; "
+        "it is offered when that pod is deleted"
+    )
+    assert refusals(node) == {"/dev/ttyUSB1": reason, "/dev/ttyUSB2": reason}
+
+
 @pytest.mark.parametrize("is_held", [True, False], ids=["held", "free"])
 @pytest.mark.parametrize("edits", [True, False], ids=["by an edit", "by its serial number"])
 @pytest.mark.parametrize(("given", "now"), [("A5", None), (None, "A5")], ids=["unread", "read"])

@@ -71,7 +71,7 @@ class Unread:
                 ):
                     self._renewal.units.lacking[had.id_] = _what_to_do(spot, node.path)
                     self._renewal.see_holder(device, had.id_)
-                    return _why_unread(spot, had.id_)
+                    return _why_unread(spot, had.id_, node.path if _has_more_units(device) else "")
         return ""
 
     @cached_property
@@ -139,14 +139,20 @@ def _has_stayed(known: Remembered, device: Device) -> bool:
     return known.absent_since is None and not has_more and not {*known.device.also}.isdisjoint(device.also)
 
 
-def _why_unread(spot: Spot, id_: str) -> str:
+def _has_more_units(device: Device) -> bool:
+    return len({spot.port for spot in device.spots}) > 1
+
+
+def _why_unread(spot: Spot, id_: str, path: str) -> str:
+    """`path` is that of the node in question, "" if the device is no more than its unit."""
     if spot.serial:
         return (
-            f"it may be {id_}, which a pod may still hold and whose serial number could not be read; "
-            "it is offered when that pod is deleted"
+            f"{path or 'it'} may be {id_}, which a pod may still hold and whose serial number could not be "
+            "read; it is offered when that pod is deleted"
         )
+    its = f"the serial number of {path}" if path else "its serial number"
     return (
-        f"its serial number could not be read, so it may be {id_}, which a pod may still hold; unplug it and "
+        f"{its} could not be read, so it may be {id_}, which a pod may still hold; unplug it and "
         "plug it in again, at another port if it has no serial number"
     )
 

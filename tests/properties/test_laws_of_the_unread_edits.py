@@ -5,7 +5,9 @@ read when a pod got it means whatever has no serial number at its port, and a un
 where its pod did not have it may be anything.
 """
 
+import re
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -63,6 +65,10 @@ RULES = (
 #: The units as they really are: serial number, model, and a property that tells them apart.
 TRUTH = (("A", "6001", "red"), ("B", "6001", "green"), ("C", "6015", "blue"))
 PORTS = "123"
+
+#: In a reason, the ids that it says a pod may hold, and the device node whose serial number was not read.
+_HOLDERS = re.compile(r"a pod may still hold it as ([^ ;,]+)|it may be ([^ ,]+), which a pod may still hold")
+_UNREAD = re.compile(r"(?:serial number of|or it is) (/dev/[^ ,]+)")
 
 
 class Part(NamedTuple):
@@ -189,14 +195,36 @@ class Bench:
             unread = {unit: port for unit, port in ports.items() if not self.plugged[unit].is_read}
             self.pods.append(Pod(offer.resource.name, id_, got, ports, unread, links))
 
-    def delete(self) -> None:
-        """The oldest pod goes."""
-        del self.pods[:1]
+    def delete(self, *ids: str) -> None:
+        """The pods with these ids go, or without any the oldest pod."""
+        self.pods = [pod for pod in self.pods if pod.id_ not in ids] if ids else self.pods[1:]
         answer = self.node.nobody_holds_anything()
         held = frozenset((pod.resource, pod.id_) for pod in self.pods)
         devices = [each for unit in self.plugged for each in self._devices(unit)]
         self.node.look(self.rules, *devices, answer=replace(answer, ids=held))
         self._check()
+
+    def waiting(self) -> dict[str, str]:
+        """What is not offered, as an id or as the path of a device node -> the reason."""
+        inventory = self.node.inventory
+        ids = (each for offer in inventory.offers.values() for each in offer.ids.items())
+        unhealthy = {id_: device.reason for id_, device in ids if not device.healthy}
+        return {**unhealthy, **{refusal.node: refusal.reason for refusal in inventory.refusals}}
+
+    def check_advice(self) -> None:
+        """Who does what a reason says gets the device, or is told of something else that is in the way."""
+        for what, reason in self.waiting().items():
+            ids = {found[found.lastindex or 0] for found in _HOLDERS.finditer(reason)}
+            assert ids <= {what, *(pod.id_ for pod in self.pods)}, (what, reason)
+            if ids:
+                after = deepcopy(self)
+                after.delete(*ids)
+                assert after.waiting().get(what) != reason, (what, reason)
+            if "unplug it and plug it in again" in reason:
+                after = deepcopy(self)
+                named = _UNREAD.search(reason)
+                after.replug(_part(what if named is None else named[1]).unit, is_read=True)
+                assert after.waiting().get(what) != reason, (what, reason)
 
     def _own(self, pod: Pod) -> set[Part]:
         """What is a pod's own, as far as anybody can know."""
@@ -280,9 +308,12 @@ WOULD_JOIN: list[Step] = [("replug", {"unit": 0, "is_read": False}), ("edit", {"
     rule("kit", KIT, match=_at("2", "3")) + rule("rest", UNITS), [_plug(0, "1"), _plug(1, "2")], WOULD_JOIN
 )
 @given(rules, first_plugs, st.lists(steps, min_size=1, max_size=5))
-def test_no_pod_gets_what_is_another_ones(first: str, plugs: list[Step], history: list[Step]) -> None:
+def test_no_pod_gets_what_is_another_ones_and_each_reason_says_what_helps(
+    first: str, plugs: list[Step], history: list[Step]
+) -> None:
     bench = Bench(first)
     for number, (name, arguments) in enumerate([*plugs, *history], start=1):
         getattr(bench, name)(**arguments)
         if number >= len(plugs):
             bench.admit()
+            bench.check_advice()

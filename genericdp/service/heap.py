@@ -56,12 +56,15 @@ class Heap:
     Reference cycles are freed first: Python itself waits until there are many, and one may keep a page.
     What exists before this object is never searched. It is mostly modules, which are never freed.
 
-    now  a clock that does not jump, in seconds
+    now   a clock that does not jump, in seconds
+    work  the processor time of this thread, in seconds: on a busy machine, a search is not longer, only later
     """
 
-    def __init__(self, now: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self, now: Callable[[], float] = time.monotonic, work: Callable[[], float] = time.thread_time
+    ) -> None:
         gc.freeze()
-        self._now = now
+        self._now, self._work = now, work
         self._search_at = now()
         self._due: asyncio.TimerHandle | None = None
 
@@ -72,7 +75,8 @@ class Heap:
 
     def _give_back(self) -> None:
         self._due = None
-        if (began := self._now()) >= self._search_at:
+        if (now := self._now()) >= self._search_at:
+            began = self._work()
             gc.collect()
-            self._search_at = began + SEARCH_AGAIN * (self._now() - began)
+            self._search_at = now + SEARCH_AGAIN * (self._work() - began)
         give_back()

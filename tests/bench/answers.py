@@ -21,6 +21,7 @@ from genericdp.core.memory.saved import Writer
 from genericdp.core.rules.resource import Prefer, PreStart
 from genericdp.core.rules.settings import AnswerBy, Settings
 from genericdp.files.cdi_upkeep import CdiUpkeep
+from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.responses import list_of
@@ -149,15 +150,21 @@ async def allocated(offer: Offer, by_cdi: ByCdi = lambda _: False) -> float:
 
 
 def described(offer: Offer, ids: Iterable[str]) -> float:
-    """What it adds in milliseconds to write the CDI device of these ids into the file with one of each."""
+    """What it adds in milliseconds to write the CDI device of these ids into the file with one of each.
+
+    All links are looked at afterwards.
+    """
     inventory, device = Inventory({offer.resource.name: offer}), cdi_device(offer, ids)
     return min(_described(inventory, {device.name: device}) for _ in range(5))
 
 
 def _described(inventory: Inventory, answered: Answered) -> float:
     with tempfile.TemporaryDirectory(prefix="gdp-") as directory:
-        upkeep = CdiUpkeep(Settings(cdi_dir=directory, answer=AnswerBy.CDI), lambda: None)
-        with upkeep.serving():
+        links = LinkUpkeep(f"{directory}/links", lambda: None, lambda _: None)
+        settings = Settings(cdi_dir=f"{directory}/cdi", answer=AnswerBy.CDI)
+        upkeep = CdiUpkeep(settings, lambda: None, dead=links.dead)
+        with links.watching(), upkeep.serving():
+            links.apply(inventory.links())
             upkeep.apply(inventory, {})
             began = time.process_time()
             upkeep.see_answered(inventory, answered)

@@ -57,7 +57,7 @@ class Heap:
     What exists before this object is never searched. It is mostly modules, which are never freed.
 
     now   a clock that does not jump, in seconds
-    work  the processor time of this thread, in seconds: on a busy machine, a search is not longer, only later
+    work  the processor time of this thread, in seconds; to wait for a busy processor does not count
     """
 
     def __init__(

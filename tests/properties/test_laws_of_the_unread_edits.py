@@ -105,7 +105,7 @@ class Pod:
     shared: bool = False
 
 
-class Bench:
+class Machine:
     """A node with a model of the truth: which unit is where, and which ones each pod got."""
 
     def __init__(self, rules: str) -> None:
@@ -127,13 +127,9 @@ class Bench:
         yield usb
         for interface in range(2):
             minor = 2 * unit + interface
+            name, number, told_by_udev = f"ttyUSB{minor}", f"c 188:{minor}", {"ID_COLOR": colour}
             node = a_usb_node(
-                usb,
-                "tty",
-                f"ttyUSB{minor}",
-                interface=f"0{interface}",
-                number=f"c 188:{minor}",
-                properties={"ID_COLOR": colour},
+                usb, "tty", name, interface=f"0{interface}", number=number, properties=told_by_udev
             )
             yield replace(node, incarnation=incarnation)
 
@@ -311,9 +307,9 @@ WOULD_JOIN: list[Step] = [("replug", {"unit": 0, "is_read": False}), ("edit", {"
 def test_no_pod_gets_what_is_another_ones_and_each_reason_says_what_helps(
     first: str, plugs: list[Step], history: list[Step]
 ) -> None:
-    bench = Bench(first)
+    machine = Machine(first)
     for number, (name, arguments) in enumerate([*plugs, *history], start=1):
-        getattr(bench, name)(**arguments)
+        getattr(machine, name)(**arguments)
         if number >= len(plugs):
-            bench.admit()
-            bench.check_advice()
+            machine.admit()
+            machine.check_advice()

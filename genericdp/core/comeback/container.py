@@ -26,8 +26,8 @@ _GRACE = "io.kubernetes.pod.terminationGracePeriod"
 #: The grace period of a pod that does not say another, in seconds (`DefaultTerminationGracePeriodSeconds`).
 DEFAULT_GRACE_S = 30
 
-#: The longest one. A pod may say up to 2**63 - 1, but runtimes count it in nanoseconds of 64 bits.
-LONGEST_GRACE_S = 2**31 - 1
+#: The longest one. A pod may say up to 2**63 - 1, but runtimes count in 64-bit nanoseconds.
+_LONGEST_GRACE_S = 2**31 - 1
 
 #: The types of device nodes in the OCI runtime specification; "u" is a character device, too.
 _KINDS = {"c": "c", "u": "c", "b": "b"}
@@ -78,7 +78,7 @@ def container_of(
 
 def _grace_s(text: str) -> int:
     if text.isascii() and text.isdecimal() and len(text) <= len(str(2**63 - 1)):
-        return min(int(text), LONGEST_GRACE_S)
+        return min(int(text), _LONGEST_GRACE_S)
     return DEFAULT_GRACE_S
 
 

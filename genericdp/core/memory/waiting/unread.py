@@ -71,7 +71,7 @@ class Unread:
                 ):
                     self._renewal.units.lacking[had.id_] = _what_to_do(spot, node.path)
                     self._renewal.see_holder(device, had.id_)
-                    return _why_unread(spot, had.id_, node.path if _has_more_units(device) else "")
+                    return _why_unread(spot, had.id_, node.path if _has_several_units(device) else "")
         return ""
 
     @cached_property
@@ -139,12 +139,12 @@ def _has_stayed(known: Remembered, device: Device) -> bool:
     return known.absent_since is None and not has_more and not {*known.device.also}.isdisjoint(device.also)
 
 
-def _has_more_units(device: Device) -> bool:
+def _has_several_units(device: Device) -> bool:
     return len({spot.port for spot in device.spots}) > 1
 
 
 def _why_unread(spot: Spot, id_: str, path: str) -> str:
-    """`path` is that of the node in question, "" if the device is no more than its unit."""
+    """`path` names the node in question, for a device of several units; "" for any other device."""
     if spot.serial:
         return (
             f"{path or 'it'} may be {id_}, which a pod may still hold and whose serial number could not be "

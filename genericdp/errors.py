@@ -44,7 +44,7 @@ def what_is_short(error: OSError) -> str:
 
 def what_to_do(error: OSError, directory: str) -> str:
     """What to do if a file could not be replaced or removed with a `dir_fd` of this directory; or ""."""
-    if isinstance(error, IsADirectoryError) and error.filename:
+    if isinstance(error, IsADirectoryError):
         return f"remove '{directory}/{error.filename2 or error.filename}'"
     return what_is_short(error)
 

@@ -68,8 +68,8 @@ class LinkUpkeep:
         return failed
 
     def dead(self) -> frozenset[str]:
-        """The links that another process has pointed at themselves since they were made. Looks at each."""
-        return self._links.changed().dead
+        """The links that another process has pointed at themselves since they were made."""
+        return self._links.dead_now()
 
     @contextmanager
     def watching(self) -> Iterator[None]:

@@ -66,6 +66,8 @@ class Links:
         self.dead: frozenset[str] = frozenset()
         self._ours: set[str] = set()
         self._made: dict[str, str] = {}
+        # The inode numbers of the links that were not dead at the last look.
+        self._inodes: dict[str, int] = {}
         self._kept = KeptDirectory(directory)
 
     def close(self) -> None:
@@ -118,6 +120,21 @@ class Links:
             if found != target:
                 (dead if found == name else others).add(name)
         return Changed(frozenset(dead), frozenset(others))
+
+    def dead_now(self) -> frozenset[str]:
+        """The links that another process has pointed at themselves since they were made.
+
+        It does so by rename, so a link with the inode number of the last look is not read again.
+        """
+        try:
+            with os.scandir(self.directory) as entries:
+                inodes = {entry.name: entry.inode() for entry in entries}
+        except OSError:
+            return self.changed().dead
+        replaced = [name for name in self._made if self._inodes.get(name) != inodes.get(name)]
+        dead = self.changed(replaced).dead if replaced else frozenset[str]()
+        self._inodes = {name: inode for name, inode in inodes.items() if name not in dead}
+        return dead
 
     def revive(self, names: Collection[str]) -> None:
         """Let the next `apply` make these links again: their devices were read again."""

@@ -438,6 +438,47 @@ def test_links_are_intact_while_they_are_as_they_were_made(tmp_path: Path) -> No
     assert not any(links.changed())
 
 
+def test_only_links_that_were_replaced_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links, read = Links(str(tmp_path)), list[str]()
+
+    def target(path: str) -> str | None:
+        read.append(os.path.basename(path))
+        return os.readlink(path) if os.path.lexists(path) else None
+
+    def read_for(dead: set[str]) -> list[str]:
+        read.clear()
+        assert links.dead_now() == dead
+        return sorted(read)
+
+    monkeypatch.setattr("genericdp.files.links._target", target)
+    wanted: dict[str, str | None] = {"a": "/dev/a", "b": "/dev/b", "c": None}
+    links.apply(wanted)
+    assert read_for(set()) == ["a", "b", "c"]
+    assert read_for(set()) == []
+    point_at_itself(tmp_path / "a")
+    assert read_for({"a"}) == ["a"]
+    assert read_for({"a"}) == ["a"], "it may be alive again"
+    links.apply(wanted)
+    assert read_for({"a"}) == ["a"], "its device was not read again"
+    links.revive(["a"])
+    links.apply({**wanted, "b": "/dev/d"})
+    assert read_for(set()) == ["a", "b"]
+    (tmp_path / "c").unlink()
+    assert read_for(set()) == ["c"]
+    assert read_for(set()) == []
+    os.rename(tmp_path, tmp_path.parent / "away")
+    assert read_for(set()) == ["a", "b", "c"]
+
+
+def point_at_itself(link: Path) -> None:
+    """What the program of the udev rule does."""
+    new = link.with_name(".gone-1")
+    new.symlink_to(link.name)
+    new.rename(link)
+
+
 def test_a_directory_that_was_exchanged_gets_its_links_anew(tmp_path: Path) -> None:
     directory = tmp_path / "genericdp"
     links = Links(str(directory))

@@ -95,6 +95,7 @@ class Links:
                 elif present.get(name) == name != target == self._made.get(name):
                     dead.add(name)
                 elif present.get(name) != target and (name in wanted or _is_ours(present[name])):
+                    self._inodes.pop(name, None)
                     _point(directory, name, target)
             except OSError as error:
                 verb = "create" if name in wanted else "remove"
@@ -124,15 +125,17 @@ class Links:
     def dead_now(self) -> frozenset[str]:
         """The links that another process has pointed at themselves since they were made.
 
-        It does so by rename, so a link with the inode number of the last look is not read again.
+        It does so by rename, while the old link exists. So a link with the inode number of the last look is
+        not read again, unless `apply` has changed it meanwhile: a disk gives a free number to the next file.
         """
         try:
             with os.scandir(self.directory) as entries:
                 inodes = {entry.name: entry.inode() for entry in entries}
         except OSError:
             return self.changed().dead
-        replaced = [name for name in self._made if self._inodes.get(name) != inodes.get(name)]
-        dead = self.changed(replaced).dead if replaced else frozenset[str]()
+        replaced = {name for name in self._made if self._inodes.get(name) != inodes.get(name)}
+        suspects = replaced | self.dead
+        dead = self.changed(suspects).dead if suspects else frozenset[str]()
         self._inodes = {name: inode for name, inode in inodes.items() if name not in dead}
         return dead
 

@@ -472,6 +472,31 @@ def test_only_links_that_were_replaced_are_read_again(
     assert read_for(set()) == ["a", "b", "c"]
 
 
+def test_a_dead_link_is_found_although_it_has_the_inode_number_of_an_earlier_one(tmp_path: Path) -> None:
+    """A disk file system gives a number again as soon as it is free."""
+    links = Links(str(tmp_path))
+    for _ in range(20):
+        links.apply({"a": None})
+        assert links.dead_now() == set()
+        links.apply({"a": "/dev/a"})
+        point_at_itself(tmp_path / "a")
+        assert links.dead_now() == {"a"}
+
+
+def test_a_link_that_was_found_dead_is_read_again(tmp_path: Path) -> None:
+    """Without room for a second link, the program of the udev rule removes the old one first."""
+    links = Links(str(tmp_path))
+    links.apply({"a": "/dev/a"})
+    assert links.dead_now() == set()
+    for _ in range(20):
+        (tmp_path / "a").unlink()
+        (tmp_path / "a").symlink_to("a")
+        links.apply({"a": "/dev/a"})
+        assert links.dead_now() == {"a"}
+        links.revive(["a"])
+        links.apply({"a": "/dev/a"})
+
+
 def point_at_itself(link: Path) -> None:
     """What the program of the udev rule does."""
     new = link.with_name(".gone-1")

@@ -237,8 +237,11 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644)
                 os.fsync(file.fileno())
                 identity = _identity(os.fstat(file.fileno()))
             if keep_as:
-                with suppress(FileNotFoundError):
-                    os.replace(name, os.path.basename(keep_as), src_dir_fd=at, dst_dir_fd=at)
+                aside = os.path.basename(keep_as)
+                with suppress(OSError):  # not each file system has hard links
+                    os.link(name, aside, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
+                with suppress(FileNotFoundError):  # rename(2): between two names of one file, does nothing
+                    os.replace(name, aside, src_dir_fd=at, dst_dir_fd=at)
             os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
         except OSError:
             # What is left of it would take the space that the next try needs.

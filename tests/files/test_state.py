@@ -491,6 +491,47 @@ def test_two_files_of_the_same_second_are_kept_aside_under_two_names(tmp_path: P
     assert kept.read_text() == "one"
 
 
+def test_a_file_that_is_kept_aside_keeps_its_place_until_the_new_one_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill in between would leave no memory at all."""
+    state = StateFile(str(tmp_path))
+    state.save(MEMORY)
+    arrived = tmp_path / "arrived"
+    arrived.write_text("arrived")
+    os.utime(arrived, (1_700_000_000, 1_700_000_000))
+    os.replace(arrived, state.path)
+    in_place = []
+    really = os.replace
+
+    def replace_file(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        in_place.append(Path(state.path).read_text())
+        really(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "replace", replace_file)
+    kept = f"{state.path}.20231114T221320Z"
+    assert state.save(MEMORY) == kept
+    assert in_place == ["arrived", "arrived"]
+    assert Path(kept).read_text() == "arrived"
+    assert StateFile(str(tmp_path)).load().ties == MEMORY.ties
+
+
+def test_a_file_is_kept_aside_without_hard_links_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: str, **__: int) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))  # link(2): the file system has none
+
+    monkeypatch.setattr(os, "link", link)
+    state = StateFile(str(tmp_path))
+    Path(state.path).touch()
+    with pytest.raises(BrokenStateError):
+        state.load()
+    state.save(MEMORY)
+    assert {each.name: each.stat().st_size > 0 for each in tmp_path.iterdir()} == {
+        "memory.json": True,
+        "memory.json.broken": False,
+    }
+
+
 def test_a_file_whose_name_could_not_be_made_safe_is_still_the_own_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

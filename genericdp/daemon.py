@@ -26,7 +26,7 @@ from genericdp.core.status.history import Retried
 from genericdp.cri.cdi import ReadsCdi
 from genericdp.cri.comeback import Comeback
 from genericdp.errors import GenericdpError
-from genericdp.files.cdi_upkeep import CdiUpkeep
+from genericdp.files.cdi.upkeep import CdiUpkeep
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.files.saving import Saving
 from genericdp.forgetting import Forgetting

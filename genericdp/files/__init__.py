@@ -9,10 +9,10 @@ Reading order:
     trust         opening only what nobody but its owner can have put there
     links         the stable links in /dev/genericdp
     link_upkeep   when they are repaired, and what is logged about them
-    cdi_specs     the CDI spec files, which say what the names in answers by CDI mean
-    cdi_upkeep    when they are written, restored and removed
+    cdi           the CDI spec files, and when they are written
     kept_directory  the directories of both: open at all times, without what a killed program left
     directories   which directories are in force while pods hold devices
+    whole_file    a file that is written whole and read whole
     state         what must survive a restart
     saving        when it is written
     last_good     what each rule file said before it had a mistake, for the next start

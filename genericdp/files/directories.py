@@ -30,8 +30,9 @@ from genericdp.core.cdi import is_spec_file
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short, what_to_do
 from genericdp.files.kept_directory import make_for_all
-from genericdp.files.state import StateFile, read_whole, write_whole
+from genericdp.files.state import StateFile
 from genericdp.files.trust import UntrustedError
+from genericdp.files.whole_file import read_whole, write_whole
 
 #: The file in the link directory that names the state directory. Ids do not begin with a dot.
 STATE_DIR = ".state_dir"
@@ -160,7 +161,7 @@ def clear_cdi_dir(directory: str) -> bool:
 
     Returns whether there were any.
     """
-    from genericdp.files.cdi_specs import CdiSpecs  # noqa: PLC0415  (`check` runs without logging)
+    from genericdp.files.cdi.specs import CdiSpecs  # noqa: PLC0415  (`check` runs without logging)
 
     try:
         were_there = any(map(is_spec_file, os.listdir(directory)))

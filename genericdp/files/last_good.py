@@ -22,8 +22,8 @@ from contextlib import suppress
 
 from genericdp.core.rules.settings import LAST_GOOD
 from genericdp.errors import GenericdpError, what_to_do
-from genericdp.files.state import FileIdentity, read_whole, write_whole
 from genericdp.files.trust import UntrustedError, open_trusted, read_text
+from genericdp.files.whole_file import FileIdentity, read_whole, write_whole
 
 #: What is kept, and what `write_whole` leaves when it is killed.
 _TEXT = ".toml"

@@ -2,9 +2,7 @@
 
 The rules of this file:
 
-* The file is written when its text changed, or when it is no longer the file that was written or read. It is
-  written whole, by rename: a power cut during a save leaves the old or the new one, a power cut afterwards
-  the new one.
+* The file is written when its text changed, or when it is no longer the file that was written or read.
 * A file whose content cannot be understood is reported and kept aside; the daemon starts with an empty
   memory.
 * A file that cannot be read now, or that others may have written, is left alone: it may hold what must not
@@ -13,13 +11,10 @@ The rules of this file:
   mounted after the start. It is kept aside: pods got their devices according to this process's memory.
 * While the file cannot be written, the memory is kept beside the links, which last until the next boot. It
   counts as long as the file that it was to replace is in place, and says whether that was this process's.
-* Nothing is written where others can put a symlink.
 """
 
-import errno
 import json
 import os
-import stat
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,23 +23,15 @@ from itertools import chain, count
 from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
 from genericdp.errors import GenericdpError, what_is_short, what_to_do
-from genericdp.files.trust import UntrustedError, is_absent, open_trusted
+from genericdp.files.trust import UntrustedError, is_absent
+from genericdp.files.whole_file import FileIdentity, identity_at, read_whole, write_whole
 
 #: The unit passes the id of the boot on (systemd's `%b`), because it hides this file from the daemon.
 BOOT_VARIABLE = "GENERICDP_BOOT_ID"
 BOOT_FILE = "/proc/sys/kernel/random/boot_id"
 
-#: With the mode 0644 whatever the umask is: a file that others can write would be refused.
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-#: The longest file that is read, in bytes. With the ids of ten full resources, a memory has a third of this.
-LONGEST = 256 << 20
-
 #: The memory beside the links. Ids do not begin with a dot.
 SPARE = ".memory"
-
-#: What tells a file from another one, or from what somebody else has made of it.
-FileIdentity = tuple[int, int, int, int]
 
 _WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a {}"
 
@@ -210,68 +197,6 @@ class StateFile:
         return self._file is not None and identity_at(self.path) not in (None, self._file)
 
 
-def identity_at(path: str) -> FileIdentity | None:
-    """Which file is at a path, as far as that can be seen."""
-    try:
-        return _identity(os.stat(path))
-    except OSError:
-        return None
-
-
-def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644) -> FileIdentity:
-    """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
-
-    keep_as  the path to which the old file is moved
-    mode     of the new file, apart from the umask
-    """
-    directory, name = os.path.split(path)
-    os.makedirs(directory, mode=0o700, exist_ok=True)
-    at = open_trusted(directory)
-    try:
-        with suppress(FileNotFoundError):
-            os.unlink(f"{name}.new", dir_fd=at)
-        try:
-            with open(os.open(f"{name}.new", _NEW_FILE, mode, dir_fd=at), "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-                identity = _identity(os.fstat(file.fileno()))
-            if keep_as:
-                aside = os.path.basename(keep_as)
-                with suppress(OSError):  # not each file system has hard links
-                    os.link(name, aside, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
-                with suppress(FileNotFoundError):  # rename(2): between two names of one file, does nothing
-                    os.replace(name, aside, src_dir_fd=at, dst_dir_fd=at)
-            os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
-        except OSError:
-            # What is left of it would take the space that the next try needs.
-            with suppress(OSError):
-                os.unlink(f"{name}.new", dir_fd=at)
-            raise
-        # fsync(2): the fsync of the file says nothing about its entry in the directory.
-        os.fsync(at)
-    finally:
-        os.close(at)
-    return identity
-
-
-def read_whole(path: str) -> tuple[bytes, FileIdentity]:
-    """The content of a regular file, and which one it is. Raises UntrustedError, OSError."""
-    descriptor = open_trusted(path)
-    try:
-        found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
-            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError(errno.EINVAL, "it is not a regular file")
-        if found.st_size > LONGEST:
-            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-        with open(descriptor, "rb", closefd=False) as file:
-            return file.read(), _identity(found)
-    finally:
-        os.close(descriptor)
-
-
 def _is_removed(directory: str) -> bool:
     """Whether a directory has no name any more where it was mounted from: nothing can be made in it."""
     try:
@@ -293,7 +218,3 @@ def _aside(path: str, file: FileIdentity) -> str:
     named = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(file[3] // 10**9))}"
     others = (f"{named}-{number}" for number in count(1))
     return next(each for each in chain((named,), others) if not os.path.lexists(each))
-
-
-def _identity(file: os.stat_result) -> FileIdentity:
-    return file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns

@@ -15,7 +15,7 @@ import os
 
 from genericdp import log
 from genericdp.errors import GenericdpError
-from genericdp.files.state import FileIdentity, identity_at, read_whole, write_whole
+from genericdp.files.whole_file import FileIdentity, identity_at, read_whole, write_whole
 
 #: How long a change may wait to be saved, in seconds.
 SAVE_WITHIN_S = 10.0

@@ -5,7 +5,7 @@ from typing import Protocol
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.settings import Settings
-from genericdp.files.cdi_upkeep import CdiUpkeep
+from genericdp.files.cdi.upkeep import CdiUpkeep
 from genericdp.inputs import Rules
 from genericdp.kubelet.plugins import Plugins
 from genericdp.service.ready import Ready

@@ -20,7 +20,7 @@ from genericdp.core.memory.room import ID_LIMIT
 from genericdp.core.memory.saved import Writer
 from genericdp.core.rules.resource import Prefer, PreStart
 from genericdp.core.rules.settings import AnswerBy, Settings
-from genericdp.files.cdi_upkeep import CdiUpkeep
+from genericdp.files.cdi.upkeep import CdiUpkeep
 from genericdp.files.link_upkeep import LinkUpkeep
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Plugin

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.rules.settings import Settings
-from genericdp.files.cdi_specs import LOCK
+from genericdp.files.cdi.specs import LOCK
 from genericdp.kubelet import socket as kubelet_socket
 from genericdp.simulator import CONTAINERD, Container, ContainerState, Kubelet, Pod
 from tests.scenes.builders import a_usb_serial

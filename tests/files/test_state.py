@@ -19,12 +19,11 @@ from genericdp.core.memory.withdrawn import Shares, Withdrawn
 from genericdp.errors import GenericdpError, what_to_do
 from genericdp.files.state import (
     BOOT_FILE,
-    LONGEST,
     BrokenStateError,
     StateFile,
     this_boot,
-    write_whole,
 )
+from genericdp.files.whole_file import LONGEST, write_whole
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
 
 PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.files.state import LONGEST
+from genericdp.files.whole_file import LONGEST
 from genericdp.service.presence import SAVE_WITHIN_S, Presence
 from tests.scenes.scene import LoopTime
 from tests.scenes.waiting import until

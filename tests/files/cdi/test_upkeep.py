@@ -14,8 +14,8 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory.answered import Answered, CdiDevice
 from genericdp.core.rules.settings import AnswerBy, Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.cdi_specs import LOCK, CdiSpecs
-from genericdp.files.cdi_upkeep import CdiUpkeep
+from genericdp.files.cdi.specs import LOCK, CdiSpecs
+from genericdp.files.cdi.upkeep import CdiUpkeep
 from tests.scenes.builders import a_fuse, a_kfd, a_usb_serial
 from tests.scenes.inventories import devices_of, inventory_of
 from tests.scenes.scene import LoopTime

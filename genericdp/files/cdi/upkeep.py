@@ -26,7 +26,7 @@ from genericdp.core.memory.answered import Answered
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.cdi_specs import LOCK, CdiSpecs
+from genericdp.files.cdi.specs import LOCK, CdiSpecs
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 

@@ -11,7 +11,7 @@ import pytest
 
 from genericdp.core.rules.settings import AnswerBy, Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.cdi_specs import CdiSpecs
+from genericdp.files.cdi.specs import CdiSpecs
 from genericdp.files.directories import (
     CDI_DIR,
     CDI_DIR_BESIDE_LINKS,

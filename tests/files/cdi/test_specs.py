@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import GenericdpError
-from genericdp.files.cdi_specs import LOCK, CdiSpecs
+from genericdp.files.cdi.specs import LOCK, CdiSpecs
 from genericdp.simulator.runtimes.cdi_cache import CdiCache
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
 

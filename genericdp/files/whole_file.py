@@ -1,0 +1,89 @@
+"""A file that is written whole and read whole.
+
+The rules of this file:
+
+* It is written by rename: a power cut during the write leaves the old or the new one, a power cut afterwards
+  the new one.
+* Nothing is written where others can put a symlink, and nothing is read that others may have written.
+"""
+
+import errno
+import os
+import stat
+from contextlib import suppress
+
+from genericdp.files.trust import open_trusted
+
+#: The longest file that is read, in bytes. With the ids of ten full resources, a memory has a third of this.
+LONGEST = 256 << 20
+
+#: What tells a file from another one, or from what somebody else has made of it.
+FileIdentity = tuple[int, int, int, int]
+
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def identity_at(path: str) -> FileIdentity | None:
+    """Which file is at a path, as far as that can be seen."""
+    try:
+        return _identity(os.stat(path))
+    except OSError:
+        return None
+
+
+def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644) -> FileIdentity:
+    """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
+
+    keep_as  the path to which the old file is moved
+    mode     of the new file, apart from the umask
+    """
+    directory, name = os.path.split(path)
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    at = open_trusted(directory)
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(f"{name}.new", dir_fd=at)
+        try:
+            with open(os.open(f"{name}.new", _NEW_FILE, mode, dir_fd=at), "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                identity = _identity(os.fstat(file.fileno()))
+            if keep_as:
+                aside = os.path.basename(keep_as)
+                with suppress(OSError):  # not each file system has hard links
+                    os.link(name, aside, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
+                with suppress(FileNotFoundError):  # rename(2): between two names of one file, does nothing
+                    os.replace(name, aside, src_dir_fd=at, dst_dir_fd=at)
+            os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
+        except OSError:
+            # What is left of it would take the space that the next try needs.
+            with suppress(OSError):
+                os.unlink(f"{name}.new", dir_fd=at)
+            raise
+        # fsync(2): the fsync of the file says nothing about its entry in the directory.
+        os.fsync(at)
+    finally:
+        os.close(at)
+    return identity
+
+
+def read_whole(path: str) -> tuple[bytes, FileIdentity]:
+    """The content of a regular file, and which one it is. Raises UntrustedError, OSError."""
+    descriptor = open_trusted(path)
+    try:
+        found = os.fstat(descriptor)
+        if stat.S_ISDIR(found.st_mode):
+            raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not stat.S_ISREG(found.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if found.st_size > LONGEST:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(), _identity(found)
+    finally:
+        os.close(descriptor)
+
+
+def _identity(file: os.stat_result) -> FileIdentity:
+    return file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns

@@ -43,9 +43,11 @@ def what_is_short(error: OSError) -> str:
 
 
 def what_to_do(error: OSError, directory: str) -> str:
-    """What to do if a file could not be replaced or removed with a `dir_fd` of this directory; or ""."""
+    """What to do if a file could not be replaced or removed in this directory, with its `dir_fd`; or ""."""
     if isinstance(error, IsADirectoryError):
         return f"remove '{directory}/{error.filename2 or error.filename}'"
+    if isinstance(error, FileExistsError) and error.filename == directory:
+        return f"remove '{directory}': it is not a directory"
     return what_is_short(error)
 
 

@@ -39,7 +39,7 @@ _READABLE = 150
 #: This many characters of a digest distinguish sets of rules, and names.
 _DIGEST_LENGTH = 32
 
-_WITHOUT_IT = "without it, a mistake in the rule file would end its resources with the next start"
+_UNTIL_THEN = "until it is saved, a mistake in the rule file would end its resources with the next start"
 
 
 class LastGood:
@@ -214,8 +214,8 @@ class LastGood:
 
     def _failure(self, what: str, error: OSError | UntrustedError) -> GenericdpError:
         if isinstance(error, UntrustedError):
-            return GenericdpError(f"{what}: {error}", hint=f"{error.hint}; {_WITHOUT_IT}")
-        hint = "; ".join(filter(None, (what_to_do(error, self._directory), _WITHOUT_IT)))
+            return GenericdpError(f"{what}: {error}", hint=f"{error.hint}; {_UNTIL_THEN}")
+        hint = "; ".join(filter(None, (what_to_do(error, self._directory), _UNTIL_THEN)))
         return GenericdpError(f"{what}: {error.strerror}", hint=hint)
 
 

@@ -33,7 +33,10 @@ BOOT_FILE = "/proc/sys/kernel/random/boot_id"
 #: The memory beside the links. Ids do not begin with a dot.
 SPARE = ".memory"
 
-_WITHOUT_IT = "without it, ids of twins and of absent devices do not survive a {}"
+#: The end of the year 9999, in seconds since 1970. A later time of a file is as good as this one.
+_LATEST_S = 253_402_300_799
+
+_UNTIL_THEN = "until it is saved, ids of twins and of absent devices do not survive a {}"
 
 _MOUNT_AGAIN = (
     "the directory was removed while it was mounted here; a restart of the pod or service mounts a new one "
@@ -74,7 +77,7 @@ class StateFile:
         self.path = os.path.join(directory, "memory.json")
         self.is_spare = False
         self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
-        self._saved, self._broken = b"", False
+        self._saved, self._broken, self._moved_to = b"", False, ""
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)
         self._boot = boot
@@ -137,16 +140,18 @@ class StateFile:
         except UntrustedError as error:
             is_kept = self._save_spare(data)
             raise GenericdpError(
-                f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_without_it(is_kept)}"
+                f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_until_then(is_kept)}"
             ) from error
         except OSError as error:
             if (now := identity_at(self.path)) != found:
-                self._file, self._saved = now, b""  # the new file is there, only not safe from a power cut
+                # The new file is there, only not safe from a power cut.
+                self._file, self._saved, self._broken, self._moved_to = now, b"", False, aside
             is_kept = self._save_spare(data)
             directory = os.path.dirname(self.path)
             cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
-            hint = "; ".join(filter(None, (cure, _without_it(is_kept))))
+            hint = "; ".join(filter(None, (cure, _until_then(is_kept))))
             raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=hint) from error
+        aside, self._moved_to = aside or self._moved_to, ""
         self._saved, self._broken = data, False
         self._remove_spare()
         return aside
@@ -205,8 +210,8 @@ def _is_removed(directory: str) -> bool:
         return False
 
 
-def _without_it(is_kept: bool) -> str:
-    return _WITHOUT_IT.format("reboot" if is_kept else "restart of the daemon or a reboot")
+def _until_then(is_kept: bool) -> str:
+    return _UNTIL_THEN.format("reboot" if is_kept else "restart of the daemon or a reboot")
 
 
 def _as_json(file: FileIdentity | None) -> list[int] | None:
@@ -215,6 +220,7 @@ def _as_json(file: FileIdentity | None) -> list[int] | None:
 
 def _aside(path: str, file: FileIdentity) -> str:
     """A free path beside another one for this file, with the time of its last change."""
-    named = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(file[3] // 10**9))}"
+    changed = time.gmtime(min(max(0, file[3] // 10**9), _LATEST_S))
+    named = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', changed)}"
     others = (f"{named}-{number}" for number in count(1))
     return next(each for each in chain((named,), others) if not os.path.lexists(each))

@@ -34,7 +34,7 @@ def identity_at(path: str) -> FileIdentity | None:
 def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644) -> FileIdentity:
     """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
 
-    keep_as  the path to which the old file is moved
+    keep_as  the path to which the old file is moved, in the same directory
     mode     of the new file, apart from the umask
     """
     directory, name = os.path.split(path)
@@ -50,11 +50,7 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644)
                 os.fsync(file.fileno())
                 identity = _identity(os.fstat(file.fileno()))
             if keep_as:
-                aside = os.path.basename(keep_as)
-                with suppress(OSError):  # not each file system has hard links
-                    os.link(name, aside, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
-                with suppress(FileNotFoundError):  # rename(2): between two names of one file, does nothing
-                    os.replace(name, aside, src_dir_fd=at, dst_dir_fd=at)
+                _keep(at, name, os.path.basename(keep_as))
             os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
         except OSError:
             # What is left of it would take the space that the next try needs.
@@ -66,6 +62,22 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644)
     finally:
         os.close(at)
     return identity
+
+
+def _keep(at: int, name: str, aside: str) -> None:
+    """Give a file another name in its directory.
+
+    Where there are hard links, it keeps its own as well, until a rename takes it: a kill in between must not
+    leave the directory without both.
+    """
+    with suppress(OSError):
+        try:
+            os.link(name, aside, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
+        except FileExistsError:
+            os.unlink(aside, dir_fd=at)
+            os.link(name, aside, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
+    with suppress(FileNotFoundError):  # rename(2): between two names of one file, it does nothing
+        os.replace(name, aside, src_dir_fd=at, dst_dir_fd=at)
 
 
 def read_whole(path: str) -> tuple[bytes, FileIdentity]:

@@ -5,6 +5,8 @@ import json
 import os
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,19 +18,20 @@ from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares, Withdrawn
-from genericdp.errors import GenericdpError, what_to_do
+from genericdp.errors import GenericdpError
+from genericdp.files import whole_file
 from genericdp.files.state import (
     BOOT_FILE,
     BrokenStateError,
     StateFile,
     this_boot,
 )
-from genericdp.files.whole_file import LONGEST, write_whole
+from genericdp.files.whole_file import LONGEST
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
 
 PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"
-WITHOUT_IT = (
-    "without it, ids of twins and of absent devices do not survive a restart of the daemon or a reboot"
+UNTIL_THEN = (
+    "until it is saved, ids of twins and of absent devices do not survive a restart of the daemon or a reboot"
 )
 NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
 
@@ -490,24 +493,35 @@ def test_two_files_of_the_same_second_are_kept_aside_under_two_names(tmp_path: P
     assert kept.read_text() == "one"
 
 
+def an_arrived_file(path: Path) -> None:
+    """Another file takes this place, as if a file system had been mounted."""
+    arrived = Path(f"{path}.arrived")
+    arrived.write_text("arrived")
+    os.utime(arrived, (1_700_000_000, 1_700_000_000))
+    os.replace(arrived, path)
+
+
+def seen_by_renames(monkeypatch: pytest.MonkeyPatch, path: Path) -> list[str]:
+    """What a file says whenever a file is renamed."""
+    seen: list[str] = []
+    really = os.replace
+
+    def replace_file(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
+        seen.append(path.read_text() if path.exists() else "nothing")
+        really(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
+
+    monkeypatch.setattr(os, "replace", replace_file)
+    return seen
+
+
 def test_a_file_that_is_kept_aside_keeps_its_place_until_the_new_one_takes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A kill in between would leave no memory at all."""
     state = StateFile(str(tmp_path))
     state.save(MEMORY)
-    arrived = tmp_path / "arrived"
-    arrived.write_text("arrived")
-    os.utime(arrived, (1_700_000_000, 1_700_000_000))
-    os.replace(arrived, state.path)
-    in_place = []
-    really = os.replace
-
-    def replace_file(old: str, new: str, *, src_dir_fd: int, dst_dir_fd: int) -> None:
-        in_place.append(Path(state.path).read_text())
-        really(old, new, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
-
-    monkeypatch.setattr(os, "replace", replace_file)
+    an_arrived_file(Path(state.path))
+    in_place = seen_by_renames(monkeypatch, Path(state.path))
     kept = f"{state.path}.20231114T221320Z"
     assert state.save(MEMORY) == kept
     assert in_place == ["arrived", "arrived"]
@@ -531,10 +545,24 @@ def test_a_file_is_kept_aside_without_hard_links_too(tmp_path: Path, monkeypatch
     }
 
 
-def test_a_file_whose_name_could_not_be_made_safe_is_still_the_own_one(
+def test_a_broken_file_is_kept_aside_in_the_place_of_an_earlier_one_without_a_moment_with_neither(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = StateFile(str(tmp_path))
+    Path(f"{state.path}.broken").write_text("an earlier one")
+    Path(state.path).write_text("broken")
+    with pytest.raises(BrokenStateError):
+        state.load()
+    in_place = seen_by_renames(monkeypatch, Path(state.path))
+    state.save(MEMORY)
+    assert in_place == ["broken", "broken"]
+    assert Path(f"{state.path}.broken").read_text() == "broken"
+    assert {each.name for each in tmp_path.iterdir()} == {"memory.json", "memory.json.broken"}
+
+
+@contextmanager
+def names_are_unsafe(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No directory can be made safe from a power cut."""
     really = os.fsync
 
     def fsync(descriptor: int) -> None:
@@ -542,15 +570,65 @@ def test_a_file_whose_name_could_not_be_made_safe_is_still_the_own_one(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         really(descriptor)
 
-    state.save(Memory())
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
         with pytest.raises(GenericdpError, match="Input/output error"):
-            state.save(MEMORY)
+            yield
+
+
+def test_a_file_whose_name_could_not_be_made_safe_is_still_the_own_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateFile(str(tmp_path))
+    state.save(Memory())
+    with names_are_unsafe(monkeypatch):
+        state.save(MEMORY)
     # The previous memory is saved again, too: the file holds the new one.
     assert state.save(Memory()) == ""
     assert StateFile(str(tmp_path)).load() == Memory()
     assert os.listdir(tmp_path) == ["memory.json"]
+
+
+def test_a_broken_file_stays_aside_when_the_new_one_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text("broken")
+    with pytest.raises(BrokenStateError):
+        state.load()
+    with names_are_unsafe(monkeypatch):
+        state.save(MEMORY)
+    state.save(MEMORY)
+    assert Path(f"{state.path}.broken").read_text() == "broken"
+
+
+def test_where_another_file_was_moved_is_said_once_the_new_one_is_safe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = StateFile(str(tmp_path))
+    assert state.load() == Memory()
+    an_arrived_file(Path(state.path))
+    with names_are_unsafe(monkeypatch):
+        state.save(MEMORY)
+    assert state.save(MEMORY) == f"{state.path}.20231114T221320Z"
+    assert state.save(Memory()) == "", "said once"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "name"), [(1 << 60, "99991231T235959Z"), (-(1 << 60), "19700101T000000Z")]
+)
+def test_a_file_with_an_absurd_time_is_kept_aside_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int, name: str
+) -> None:
+    """On tmpfs, a file may have any time, also one that gmtime(3) refuses."""
+    state = StateFile(str(tmp_path))
+    an_arrived_file(Path(state.path))
+    really = whole_file.identity_at
+    monkeypatch.setattr(
+        "genericdp.files.state.identity_at",
+        lambda path: (*found[:3], seconds * 10**9) if (found := really(path)) else None,
+    )
+    assert state.save(MEMORY) == f"{state.path}.{name}"
 
 
 def test_a_memory_is_read_and_saved_from_a_directory_that_was_removed(
@@ -584,7 +662,7 @@ def test_what_cannot_be_saved_is_reported_and_tried_again(tmp_path: Path) -> Non
     with pytest.raises(GenericdpError) as failed:
         state.save(MEMORY)
     assert str(failed.value) == f"cannot save '{state.path}': {os.strerror(errno.EEXIST)}"
-    assert failed.value.hint == WITHOUT_IT
+    assert failed.value.hint == f"remove '{tmp_path}/lib': it is not a directory; {UNTIL_THEN}"
     os.unlink(tmp_path / "lib")
     state.save(MEMORY)
     assert StateFile(str(tmp_path / "lib")).load().ties == MEMORY.ties
@@ -644,7 +722,7 @@ def test_in_a_directory_that_others_can_write_nothing_is_read_or_saved(tmp_path:
     with pytest.raises(GenericdpError) as failed:
         state.save(MEMORY)
     assert str(failed.value) == f"cannot save '{state.path}': other users can write '{tmp_path}/state'"
-    assert failed.value.hint == f"chmod go-w '{tmp_path}/state'; {WITHOUT_IT}"
+    assert failed.value.hint == f"chmod go-w '{tmp_path}/state'; {UNTIL_THEN}"
     assert victim.read_text() == "of root"
 
 
@@ -655,7 +733,7 @@ def test_a_directory_below_one_of_another_user_is_refused(tmp_path: Path) -> Non
     assert str(failed.value) == (
         f"cannot save '{tmp_path}/state/memory.json': '{tmp_path}' belongs to user 4242"
     )
-    assert failed.value.hint == f"chown root '{tmp_path}'; {WITHOUT_IT}"
+    assert failed.value.hint == f"chown root '{tmp_path}'; {UNTIL_THEN}"
 
 
 def test_it_is_not_written_through_a_symlink(tmp_path: Path) -> None:
@@ -698,18 +776,9 @@ def test_the_boot_is_what_the_unit_says_or_else_the_kernel() -> None:
     assert this_boot({"GENERICDP_BOOT_ID": "0123"}) == "0123"
 
 
-@pytest.mark.parametrize("name", ["a", "a.new"])
-def test_a_directory_that_is_in_the_way_is_named(tmp_path: Path, name: str) -> None:
-    (tmp_path / name).mkdir()
-    with pytest.raises(IsADirectoryError) as raised:
-        write_whole(f"{tmp_path}/a", b"text")
-    assert what_to_do(raised.value, str(tmp_path)) == f"remove '{tmp_path}/{name}'"
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-
-
 def test_the_memory_says_what_is_in_its_way(tmp_path: Path) -> None:
     (tmp_path / "memory.json.new").mkdir()
     with pytest.raises(GenericdpError) as raised:
         StateFile(str(tmp_path)).save(Memory())
     assert str(raised.value) == f"cannot save '{tmp_path}/memory.json': Is a directory"
-    assert raised.value.hint == (f"remove '{tmp_path}/memory.json.new'; {WITHOUT_IT}")
+    assert raised.value.hint == (f"remove '{tmp_path}/memory.json.new'; {UNTIL_THEN}")

@@ -147,6 +147,12 @@ class CdiSpecs:
         except OSError as error:
             raise _unusable(self.directory, error) from error
 
+    def remove(self, names: Collection[str]) -> None:
+        """Remove some of the files, until the next `apply`. Raises GenericdpError."""
+        directory = self._open()
+        for name in names:
+            self._remove_stale(directory, name)
+
     def _change(self, directory: int, wanted: Mapping[str, str]) -> list[GenericdpError]:
         """Write what is wanted, and remove what was written before. Returns an error for each that fails."""
         failures: list[GenericdpError] = []

@@ -9,7 +9,9 @@ The rules of this file:
   killed daemon left.
 * What an earlier process left in a directory that appears later goes at once, whether or not there is
   anything to write: it is watched as soon as a container may look for a CDI device.
-* What the udev rule took out of a file stays out until its device is read again, as with links.
+* What the udev rule took out of a file stays out until its device is read again, as with links. If devices
+  go faster than files are written, those that name such a device go until a later step: no step waits for the
+  end of a storm, and no runtime reads what may lead to another device.
 * The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
 * While another genericdp serves the kubelet, the files are that one's: this one has none. What an earlier
   process left goes, too: a runtime may read this directory and that of the other one.
@@ -66,6 +68,8 @@ class CdiUpkeep:
         self._dead = dead
         # What the last files leave out although it is in the inventory.
         self._left_out: frozenset[str] = frozenset()
+        # Whether devices went faster than files were written, and some files had to go.
+        self._is_behind = False
         self._note: Callable[[], None] = lambda: None
         self._watch: DirectoryWatch | None = None
         self._failed = False
@@ -102,7 +106,7 @@ class CdiUpkeep:
             }
             return without_links(inventory, {**failed, **self._texts.refused})
         self._failed = False
-        self._retry.succeeded()
+        self._retry.tried(not self._is_behind)
         self._on_tried(None)
         return without_links(inventory, self._texts.refused)
 
@@ -145,25 +149,40 @@ class CdiUpkeep:
         self, inventory: Inventory, answered: Answered
     ) -> tuple[Mapping[str, str], GenericdpError | None]:
         """Write the files without the devices whose links are dead. Returns the files, and what failed."""
+
+        def without(dead: frozenset[str]) -> Mapping[str, str]:
+            gone = dict.fromkeys(dead, "the device node has gone")
+            return self._texts.of(without_links(inventory, gone).offers.values(), answered, self.answers)
+
         # The udev rule changes the links first, then the files. So a file that it has changed tells of a dead
         # link, and a link that dies while files are written is seen afterwards.
         looks = bool(self._left_out) or not self._specs.intact()
-        dead = frozenset(self._dead()) if looks else frozenset()
-        while True:
-            error, is_written = None, True
-            gone = dict.fromkeys(dead, "the device node has gone")
-            wanted = self._texts.of(without_links(inventory, gone).offers.values(), answered, self.answers)
-            try:
-                is_written = self._write(wanted)
-            except GenericdpError as failure:
-                error = failure
-            more = dead.union(self._dead()) if is_written else dead
-            if more == dead:
-                self._left_out = dead
-                return wanted, error
-            dead = more
+        dead = frozenset(self._dead()) if looks else frozenset[str]()
+        wanted = without(dead)
+        error, late = self._write(wanted, dead)
+        if late:
+            dead |= late
+            wanted = without(dead)
+            error, late = self._write(wanted, dead)
+        self._is_behind = bool(late)
+        self._left_out = dead | late
+        if late:
+            right = without(self._left_out)
+            error = self._remove({name for name, text in wanted.items() if right.get(name) != text}) or error
+        return wanted, error
 
-    def _write(self, wanted: Mapping[str, str]) -> bool:
+    def _write(
+        self, wanted: Mapping[str, str], dead: frozenset[str]
+    ) -> tuple[GenericdpError | None, frozenset[str]]:
+        """Write these files. Returns what failed, and the links that have died meanwhile."""
+        error, is_written = None, True
+        try:
+            is_written = self._apply(wanted)
+        except GenericdpError as failure:
+            error = failure
+        return error, frozenset(self._dead()) - dead if is_written else frozenset()
+
+    def _apply(self, wanted: Mapping[str, str]) -> bool:
         if wanted:
             try:
                 self._note()
@@ -172,6 +191,13 @@ class CdiUpkeep:
                 self._specs.apply({})
                 raise
         return self._specs.apply(wanted)
+
+    def _remove(self, names: Collection[str]) -> GenericdpError | None:
+        try:
+            self._specs.remove(names)
+        except GenericdpError as error:
+            return error
+        return None
 
     def _give_up(self) -> None:
         """Leave no file to the runtime while another genericdp serves the kubelet."""

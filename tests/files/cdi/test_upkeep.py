@@ -3,7 +3,7 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,8 @@ class Daemon:
         self.answered: Answered = {}
         # The links that udev's rule has pointed at themselves.
         self.dead: Collection[str] = ()
+        # Of these, one more is found at each look, and it is in the files before that.
+        self.die_at_each_look: Sequence[str] = ()
         # What the file said each time that these were asked for.
         self.seen: list[str] = []
         settings = Settings(cdi_dir=str(directory), answer=AnswerBy.CDI)
@@ -62,6 +64,8 @@ class Daemon:
     def _see_dead(self) -> Collection[str]:
         file = Path(self.cdi._settings.cdi_dir, FILE)
         self.seen.append(file.read_text() if file.exists() else "")
+        one, self.die_at_each_look = self.die_at_each_look[:1], self.die_at_each_look[1:]
+        self.dead = [*self.dead, *one]
         return self.dead
 
     def step(self, *devices: UdevDevice) -> Mapping[str, str]:
@@ -207,6 +211,29 @@ async def test_what_the_udev_rule_took_out_during_a_write_goes_at_once(
         daemon.dead = ["ftdi_A"]
         daemon.step(A, B)
         assert ('"ftdi_A"' in file.read_text(), '"ftdi_B"' in file.read_text()) == (False, True)
+
+
+async def test_devices_that_go_faster_than_files_are_written_do_not_keep_the_daemon_busy(
+    tmp_path: Path,
+) -> None:
+    """A hub with hundreds of devices is unplugged, and the udev rule runs for several at a time."""
+    sticks = [a_usb_serial(number, port=f"{number}", serial=f"S{number}") for number in range(1, 9)]
+    rules = f'{RULES}\n[[resource]]\nname = "kfd"\nmatch = {{ SUBSYSTEM = "kfd" }}\n'
+    other = tmp_path / file_name("example.com/kfd")
+    time, daemon, file = LoopTime(), Daemon(tmp_path, rules), tmp_path / FILE
+    daemon.die_at_each_look = [f"ftdi_S{number}" for number in range(1, 7)]
+    with daemon.cdi.serving():
+        daemon.step(*sticks, a_kfd())
+        assert len(daemon.seen) == 2, "the files were written twice"
+        assert (file.exists(), other.exists()) == (False, True), "what may lead to other devices"
+        time.advance(1.0)
+        await until(lambda: daemon.steps == 2)
+        assert not file.exists(), "more of them are"
+        time.advance(2.0)
+        await until(lambda: daemon.steps == 3)
+        named = [each["name"] for each in json.loads(file.read_text())["devices"]]
+        assert named == [f"ftdi_S{number}" for number in range(7, 9)]
+        assert daemon.cdi._retry._timer is None
 
 
 @pytest.mark.parametrize("others", [(), (a_kfd(),)], ids=["no file is left", "another file is left"])

@@ -30,6 +30,9 @@ _CURES = {
     errno.EROFS: "mount that file system read-write; the unit may permit only some paths",
 }
 
+#: What is wrong with a path that has no directory where it needs one.
+LEADS_NOWHERE = "a symlink in this path leads to nothing, or a part of it is not a directory"
+
 #: What an operator can do if no thread or process can be started.
 MORE_THREADS = (
     "raise the limit: TasksMax= of the unit, the limit of process ids of the pod, "
@@ -43,11 +46,13 @@ def what_is_short(error: OSError) -> str:
 
 
 def what_to_do(error: OSError, directory: str) -> str:
-    """What to do if a file could not be replaced or removed in this directory, with its `dir_fd`; or ""."""
+    """What to do if a file could not be replaced or removed, with paths relative to this directory; or ""."""
     if isinstance(error, IsADirectoryError):
         return f"remove '{directory}/{error.filename2 or error.filename}'"
-    if isinstance(error, FileExistsError) and error.filename == directory:
-        return f"remove '{directory}': it is not a directory"
+    # os.makedirs says so; a file is made with a relative path.
+    no_directory = isinstance(error, FileExistsError) and error.filename.startswith("/")
+    if no_directory or isinstance(error, NotADirectoryError):
+        return LEADS_NOWHERE
     return what_is_short(error)
 
 

@@ -11,8 +11,8 @@ Reading order:
     link_upkeep   when they are repaired, and what is logged about them
     cdi           the CDI spec files, and when they are written
     kept_directory  the directories of both: open at all times, without what a killed program left
-    directories   which directories are in force while pods hold devices
     whole_file    a file that is written whole and read whole
+    directories   which directories are in force while pods hold devices
     state         what must survive a restart
     saving        when it is written
     last_good     what each rule file said before it had a mistake, for the next start

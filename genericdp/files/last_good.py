@@ -39,7 +39,9 @@ _READABLE = 150
 #: This many characters of a digest distinguish sets of rules, and names.
 _DIGEST_LENGTH = 32
 
-_UNTIL_THEN = "until it is saved, a mistake in the rule file would end its resources with the next start"
+_UNTIL_THEN = (
+    "until the rule file is saved there, a mistake in it would end its resources with the next start"
+)
 
 
 class LastGood:
@@ -139,7 +141,8 @@ class LastGood:
         except (OSError, UntrustedError) as error:
             # The others come first when it is tried again.
             self._due.insert(0, name)
-            raise self._failure(f"cannot {verb} '{self.path(name)}'", error) from error
+            until_then = _UNTIL_THEN if text else ""
+            raise self._failure(f"cannot {verb} '{self.path(name)}'", error, until_then) from error
         return True
 
     def _wanted(self, name: str) -> str:
@@ -212,11 +215,12 @@ class LastGood:
         finally:
             os.close(at)
 
-    def _failure(self, what: str, error: OSError | UntrustedError) -> GenericdpError:
+    def _failure(self, what: str, error: OSError | UntrustedError, until_then: str = "") -> GenericdpError:
         if isinstance(error, UntrustedError):
-            return GenericdpError(f"{what}: {error}", hint=f"{error.hint}; {_UNTIL_THEN}")
-        hint = "; ".join(filter(None, (what_to_do(error, self._directory), _UNTIL_THEN)))
-        return GenericdpError(f"{what}: {error.strerror}", hint=hint)
+            cure, why = error.hint, str(error)
+        else:
+            cure, why = what_to_do(error, self._directory), str(error.strerror)
+        return GenericdpError(f"{what}: {why}", hint="; ".join(filter(None, (cure, until_then))))
 
 
 def _short(name: str) -> str:

@@ -127,7 +127,8 @@ class Links:
 
         It does so by rename, while the old link exists. So a link with the inode number of the last look is
         not read again, unless `apply` has changed it meanwhile: a disk gives a free number to the next file.
-        Only without room for a second link, the old one goes first; then the step after the uevent sees it.
+        Where there is no room for a second link, it removes the old one first. If the new one then gets its
+        number, only the step after the uevent sees it.
         """
         try:
             with os.scandir(self.directory) as entries:

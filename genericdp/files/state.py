@@ -22,7 +22,7 @@ from itertools import chain, count
 
 from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
-from genericdp.errors import GenericdpError, what_is_short, what_to_do
+from genericdp.errors import LEADS_NOWHERE, GenericdpError, what_is_short, what_to_do
 from genericdp.files.trust import UntrustedError, is_absent
 from genericdp.files.whole_file import FileIdentity, identity_at, read_whole, write_whole
 
@@ -33,17 +33,15 @@ BOOT_FILE = "/proc/sys/kernel/random/boot_id"
 #: The memory beside the links. Ids do not begin with a dot.
 SPARE = ".memory"
 
-#: The end of the year 9999, in seconds since 1970. A later time of a file is as good as this one.
+#: The end of the year 9999, in seconds since 1970. Files on tmpfs may have a time that gmtime(3) refuses.
 _LATEST_S = 253_402_300_799
 
-_UNTIL_THEN = "until it is saved, ids of twins and of absent devices do not survive a {}"
+_UNTIL_THEN = "until the memory is saved, ids of twins and of absent devices do not survive a {}"
 
 _MOUNT_AGAIN = (
     "the directory was removed while it was mounted here; a restart of the pod or service mounts a new one "
     "and loses what is remembered"
 )
-
-_LEADS_NOWHERE = "a symlink in this path leads to nothing, or a part of it is not a directory"
 
 _NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
 
@@ -108,7 +106,7 @@ class StateFile:
             if is_absent(self.path):
                 return Memory()
             leads_nowhere = isinstance(error, FileNotFoundError | NotADirectoryError)
-            cure = _LEADS_NOWHERE if leads_nowhere else what_is_short(error)
+            cure = LEADS_NOWHERE if leads_nowhere else what_is_short(error)
             hint = "; ".join(filter(None, (cure, _NOT_WITHOUT_IT)))
             raise GenericdpError(f"cannot read '{self.path}': {error.strerror}", hint=hint) from error
         except UntrustedError as error:
@@ -144,8 +142,9 @@ class StateFile:
             ) from error
         except OSError as error:
             if (now := identity_at(self.path)) != found:
-                # The new file is there, only not safe from a power cut.
-                self._file, self._saved, self._broken, self._moved_to = now, b"", False, aside
+                # The new file is there, but not safe from a power cut. Or none is: the old one was moved.
+                self._file, self._saved, self._broken = now, b"", False
+                self._moved_to = aside or self._moved_to
             is_kept = self._save_spare(data)
             directory = os.path.dirname(self.path)
             cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
@@ -219,8 +218,10 @@ def _as_json(file: FileIdentity | None) -> list[int] | None:
 
 
 def _aside(path: str, file: FileIdentity) -> str:
-    """A free path beside another one for this file, with the time of its last change."""
+    """The path beside another one where this file is or will be kept, with the time of its last change."""
     changed = time.gmtime(min(max(0, file[3] // 10**9), _LATEST_S))
     named = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', changed)}"
     others = (f"{named}-{number}" for number in count(1))
-    return next(each for each in chain((named,), others) if not os.path.lexists(each))
+    paths = chain((named,), others)
+    # A try that failed may have kept it already.
+    return next(each for each in paths if not os.path.lexists(each) or identity_at(each) == file)

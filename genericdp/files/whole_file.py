@@ -3,7 +3,7 @@
 The rules of this file:
 
 * It is written by rename: a power cut during the write leaves the old or the new one, a power cut afterwards
-  the new one.
+  the new one. If the old one is kept, too, this needs hard links.
 * Nothing is written where others can put a symlink, and nothing is read that others may have written.
 """
 
@@ -34,7 +34,7 @@ def identity_at(path: str) -> FileIdentity | None:
 def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644) -> FileIdentity:
     """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
 
-    keep_as  the path to which the old file is moved, in the same directory
+    keep_as  the path under which the old file is kept, in the same directory; a file there is replaced
     mode     of the new file, apart from the umask
     """
     directory, name = os.path.split(path)
@@ -67,17 +67,23 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644)
 def _keep(at: int, name: str, aside: str) -> None:
     """Give a file another name in its directory.
 
-    Where there are hard links, it keeps its own as well, until a rename takes it: a kill in between must not
-    leave the directory without both.
+    Where there are hard links, it has both names until the new file takes the old one: a kill in between must
+    leave a file there.
     """
-    with suppress(OSError):
-        try:
-            os.link(name, aside, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
-        except FileExistsError:
-            os.unlink(aside, dir_fd=at)
-            os.link(name, aside, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
-    with suppress(FileNotFoundError):  # rename(2): between two names of one file, it does nothing
-        os.replace(name, aside, src_dir_fd=at, dst_dir_fd=at)
+    linked = f"{aside}.new"
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(linked, dir_fd=at)
+        os.link(name, linked, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
+    except OSError:  # there are no hard links, or there is no such file
+        with suppress(FileNotFoundError):
+            os.replace(name, aside, src_dir_fd=at, dst_dir_fd=at)
+        return
+    try:
+        os.replace(linked, aside, src_dir_fd=at, dst_dir_fd=at)
+    finally:
+        with suppress(FileNotFoundError):  # rename(2): between two names of one file, it does nothing
+            os.unlink(linked, dir_fd=at)
 
 
 def read_whole(path: str) -> tuple[bytes, FileIdentity]:

@@ -391,7 +391,7 @@ def test_what_cannot_be_kept_keeps_no_other_from_it(node: Node) -> None:
     assert str(raised.value) == f"cannot save '{node.directory}/20-b.toml': Is a directory"
     assert raised.value.hint == (
         f"remove '{node.directory}/20-b.toml'; "
-        "until it is saved, a mistake in the rule file would end its resources with the next start"
+        "until the rule file is saved there, a mistake in it would end its resources with the next start"
     )
     assert node.last_good.save_next()
     assert (node.directory / "10-a.toml").read_text() == a_rule("a")

@@ -155,7 +155,7 @@ async def test_a_directory_that_was_removed_where_it_is_mounted_from_is_said_at_
         assert error is not None
         assert error.hint == (
             "the directory was removed while it was mounted here; a restart of the pod or service mounts a "
-            "new one and loses what is remembered; until it is saved, "
+            "new one and loses what is remembered; until the memory is saved, "
             "ids of twins and of absent devices do not survive a restart of the daemon or a reboot"
         )
         saving.close()
@@ -312,7 +312,7 @@ def test_where_the_memory_cannot_be_kept_either_the_error_says_so(tmp_path: Path
                 StateFile(str(state), this_boot(), str(there)).save(memory(1))
             assert caught.value.hint == (
                 "free some space on that file system; "
-                f"until it is saved, ids of twins and of absent devices do not survive a {lost}"
+                f"until the memory is saved, ids of twins and of absent devices do not survive a {lost}"
             )
 
 

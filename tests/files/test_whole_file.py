@@ -1,5 +1,6 @@
 """A file that is written whole: what is in its way is named."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,19 @@ def test_a_directory_that_is_in_the_way_is_named(tmp_path: Path, name: str) -> N
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_file_in_the_place_of_the_directory_is_named(tmp_path: Path) -> None:
-    (tmp_path / "dir").touch()
-    with pytest.raises(FileExistsError) as raised:
-        write_whole(f"{tmp_path}/dir/a", b"text")
-    assert what_to_do(raised.value, f"{tmp_path}/dir") == f"remove '{tmp_path}/dir': it is not a directory"
+@pytest.mark.parametrize("what", ["a file", "a symlink", "a file above"])
+def test_what_is_in_the_place_of_the_directory_is_not_to_be_removed(tmp_path: Path, what: str) -> None:
+    """The file system to which a symlink leads may be mounted later."""
+    match what:
+        case "a file":
+            (tmp_path / "dir").touch()
+        case "a symlink":
+            (tmp_path / "dir").symlink_to("not_mounted")
+        case _:
+            (tmp_path / "dir").touch()
+    path = f"{tmp_path}/dir/{'sub/' if what == 'a file above' else ''}a"
+    with pytest.raises(OSError) as raised:
+        write_whole(path, b"text")
+    assert what_to_do(raised.value, os.path.dirname(path)) == (
+        "a symlink in this path leads to nothing, or a part of it is not a directory"
+    )

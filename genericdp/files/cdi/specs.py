@@ -43,7 +43,7 @@ _MODE = 0o644
 
 _REMOVE_IT = "remove it: it has the name of a CDI spec file of genericdp, and container runtimes may read it"
 
-_WITHOUT_IT = "until then, the container runtime refuses containers with these devices"
+UNTIL_THEN = "until then, the container runtime refuses containers with these devices"
 
 _log = log.get(__name__)
 
@@ -148,10 +148,9 @@ class CdiSpecs:
             raise _unusable(self.directory, error) from error
 
     def remove(self, names: Collection[str]) -> None:
-        """Remove some of the files, until the next `apply`. Raises GenericdpError."""
-        directory = self._open()
-        for name in names:
-            self._remove_stale(directory, name)
+        """Remove some of the files, until the next `apply`. Raises GenericdpError if it cannot try."""
+        for name in [name for name in names if name in self._written]:
+            self._remove_stale(self._open(), name)
 
     def _change(self, directory: int, wanted: Mapping[str, str]) -> list[GenericdpError]:
         """Write what is wanted, and remove what was written before. Returns an error for each that fails."""
@@ -165,7 +164,7 @@ class CdiSpecs:
             except OSError as error:
                 verb = "write" if name in wanted else "remove"
                 cure = "remove it; " if isinstance(error, IsADirectoryError) else ""
-                failures.append(self._failed(verb, name, error, cure + _WITHOUT_IT))
+                failures.append(self._failed(verb, name, error, cure + UNTIL_THEN))
         return failures
 
     def intact(self, names: Collection[str] = ()) -> bool:

@@ -9,9 +9,10 @@ The rules of this file:
   killed daemon left.
 * What an earlier process left in a directory that appears later goes at once, whether or not there is
   anything to write: it is watched as soon as a container may look for a CDI device.
-* What the udev rule took out of a file stays out until its device is read again, as with links. If devices
-  go faster than files are written, those that name such a device go until a later step: no step waits for the
-  end of a storm, and no runtime reads what may lead to another device.
+* What the udev rule took out of a file stays out until its device is read again, as with links.
+* A step writes the files at most twice. If links die each time meanwhile, those files that name their devices
+  are removed, and a later step writes them: no step lasts as long as a storm of unplugs, and no runtime reads
+  what may lead to another device.
 * The files go when genericdp stops serving. Nobody would correct them, so the runtime refuses meanwhile.
 * While another genericdp serves the kubelet, the files are that one's: this one has none. What an earlier
   process left goes, too: a runtime may read this directory and that of the other one.
@@ -28,13 +29,16 @@ from genericdp.core.memory.answered import Answered
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.files.cdi.specs import LOCK, CdiSpecs
+from genericdp.files.cdi.specs import LOCK, UNTIL_THEN, CdiSpecs
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 
 #: The longest pause before files are written again that could not be written, in seconds. Also: when the
 #: directory is replaced, they are written at once, but not more than once in this time.
 AGAIN_S = 10.0
+
+#: How often a step writes files if links die meanwhile.
+_WRITES = 2
 
 _log = log.get(__name__)
 
@@ -68,8 +72,6 @@ class CdiUpkeep:
         self._dead = dead
         # What the last files leave out although it is in the inventory.
         self._left_out: frozenset[str] = frozenset()
-        # Whether devices went faster than files were written, and some files had to go.
-        self._is_behind = False
         self._note: Callable[[], None] = lambda: None
         self._watch: DirectoryWatch | None = None
         self._failed = False
@@ -106,7 +108,7 @@ class CdiUpkeep:
             }
             return without_links(inventory, {**failed, **self._texts.refused})
         self._failed = False
-        self._retry.tried(not self._is_behind)
+        self._retry.succeeded()
         self._on_tried(None)
         return without_links(inventory, self._texts.refused)
 
@@ -150,7 +152,7 @@ class CdiUpkeep:
     ) -> tuple[Mapping[str, str], GenericdpError | None]:
         """Write the files without the devices whose links are dead. Returns the files, and what failed."""
 
-        def without(dead: frozenset[str]) -> Mapping[str, str]:
+        def files_without(dead: frozenset[str]) -> Mapping[str, str]:
             gone = dict.fromkeys(dead, "the device node has gone")
             return self._texts.of(without_links(inventory, gone).offers.values(), answered, self.answers)
 
@@ -158,29 +160,41 @@ class CdiUpkeep:
         # link, and a link that dies while files are written is seen afterwards.
         looks = bool(self._left_out) or not self._specs.intact()
         dead = frozenset(self._dead()) if looks else frozenset[str]()
-        wanted = without(dead)
-        error, late = self._write(wanted, dead)
-        if late:
-            dead |= late
-            wanted = without(dead)
-            error, late = self._write(wanted, dead)
-        self._is_behind = bool(late)
-        self._left_out = dead | late
-        if late:
-            right = without(self._left_out)
-            error = self._remove({name for name, text in wanted.items() if right.get(name) != text}) or error
+        error: GenericdpError | None = None
+        wanted = right = files_without(dead)
+        for _ in range(_WRITES):
+            wanted = right
+            error, is_written = self._write(wanted)
+            late = frozenset(self._dead()) - dead if is_written else frozenset[str]()
+            if late:
+                dead |= late
+                right = files_without(dead)
+            if right == wanted:
+                break
+        else:
+            stands = {name: text for name, text in wanted.items() if right.get(name) == text}
+            behind = self._remove(wanted.keys() - stands.keys())
+            error = error or behind
+            wanted = stands
+        self._left_out = dead
         return wanted, error
 
-    def _write(
-        self, wanted: Mapping[str, str], dead: frozenset[str]
-    ) -> tuple[GenericdpError | None, frozenset[str]]:
-        """Write these files. Returns what failed, and the links that have died meanwhile."""
-        error, is_written = None, True
+    def _write(self, wanted: Mapping[str, str]) -> tuple[GenericdpError | None, bool]:
+        """Write these files. Returns what failed, and whether any may have changed."""
         try:
-            is_written = self._apply(wanted)
-        except GenericdpError as failure:
-            error = failure
-        return error, frozenset(self._dead()) - dead if is_written else frozenset()
+            return None, self._apply(wanted)
+        except GenericdpError as error:
+            return error, True
+
+    def _remove(self, names: Collection[str]) -> GenericdpError:
+        """Remove these files. Returns why they are not there."""
+        try:
+            self._specs.remove(names)
+        except GenericdpError as error:
+            return error
+        directory = self._settings.cdi_dir
+        what = f"devices are unplugged faster than the CDI spec files in '{directory}' are written"
+        return GenericdpError(what, hint=UNTIL_THEN)
 
     def _apply(self, wanted: Mapping[str, str]) -> bool:
         if wanted:
@@ -191,13 +205,6 @@ class CdiUpkeep:
                 self._specs.apply({})
                 raise
         return self._specs.apply(wanted)
-
-    def _remove(self, names: Collection[str]) -> GenericdpError | None:
-        try:
-            self._specs.remove(names)
-        except GenericdpError as error:
-            return error
-        return None
 
     def _give_up(self) -> None:
         """Leave no file to the runtime while another genericdp serves the kubelet."""

@@ -1,7 +1,9 @@
 """When the CDI spec files are written again, and what happens to devices meanwhile."""
 
 import asyncio
+import errno
 import json
+import os
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -48,7 +50,7 @@ class Daemon:
         self.answered: Answered = {}
         # The links that udev's rule has pointed at themselves.
         self.dead: Collection[str] = ()
-        # Of these, one more is found at each look, and it is in the files before that.
+        # Each look finds one more of these dead; until then, the files name it.
         self.die_at_each_look: Sequence[str] = ()
         # What the file said each time that these were asked for.
         self.seen: list[str] = []
@@ -213,27 +215,73 @@ async def test_what_the_udev_rule_took_out_during_a_write_goes_at_once(
         assert ('"ftdi_A"' in file.read_text(), '"ftdi_B"' in file.read_text()) == (False, True)
 
 
+STICKS = [a_usb_serial(number, port=f"{number}", serial=f"S{number}") for number in range(1, 9)]
+
+
 async def test_devices_that_go_faster_than_files_are_written_do_not_keep_the_daemon_busy(
     tmp_path: Path,
 ) -> None:
     """A hub with hundreds of devices is unplugged, and the udev rule runs for several at a time."""
-    sticks = [a_usb_serial(number, port=f"{number}", serial=f"S{number}") for number in range(1, 9)]
     rules = f'{RULES}\n[[resource]]\nname = "kfd"\nmatch = {{ SUBSYSTEM = "kfd" }}\n'
-    other = tmp_path / file_name("example.com/kfd")
-    time, daemon, file = LoopTime(), Daemon(tmp_path, rules), tmp_path / FILE
+    other, file = tmp_path / file_name("example.com/kfd"), tmp_path / FILE
+    time, daemon = LoopTime(), Daemon(tmp_path, rules)
     daemon.die_at_each_look = [f"ftdi_S{number}" for number in range(1, 7)]
     with daemon.cdi.serving():
-        daemon.step(*sticks, a_kfd())
-        assert len(daemon.seen) == 2, "the files were written twice"
+        why = f"devices are unplugged faster than the CDI spec files in '{tmp_path}' are written"
+        gone = {f"ftdi_S{number}": why for number in range(1, 9)}
+        assert daemon.step(*STICKS, a_kfd()) == {**gone, "kfd_kfd": ""}
+        assert ['"ftdi_S1"' in text for text in daemon.seen] == [True, False], "written twice"
         assert (file.exists(), other.exists()) == (False, True), "what may lead to other devices"
+        assert not daemon.cdi.see_answered(daemon.inventory, {}), "a step has to do it"
         time.advance(1.0)
         await until(lambda: daemon.steps == 2)
-        assert not file.exists(), "more of them are"
+        assert not file.exists(), "links still die"
+        assert [str(error or "") for error in daemon.tried] == [why, why]
         time.advance(2.0)
         await until(lambda: daemon.steps == 3)
         named = [each["name"] for each in json.loads(file.read_text())["devices"]]
-        assert named == [f"ftdi_S{number}" for number in range(7, 9)]
-        assert daemon.cdi._retry._timer is None
+        assert named == ["ftdi_S7", "ftdi_S8"]
+        assert daemon.tried[-1] is None
+        assert not daemon.cdi._retry.waits
+
+
+async def test_links_that_no_file_needs_may_die_at_any_time(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path)
+    daemon.die_at_each_look = ["fuse_fuse", "other", "more"]
+    with daemon.cdi.serving():
+        assert daemon.step(A, a_fuse()) == {"ftdi_A": "", "fuse_fuse": ""}
+        assert len(daemon.seen) == 1
+        assert '"ftdi_A"' in (tmp_path / FILE).read_text()
+
+
+async def test_a_storm_of_unplugs_removes_no_file_of_another_genericdp(tmp_path: Path) -> None:
+    other, daemon = CdiSpecs(str(tmp_path)), Daemon(tmp_path)
+    other.apply({FILE: "of the other one"})
+    daemon.die_at_each_look = [f"ftdi_S{number}" for number in range(1, 7)]
+    with daemon.cdi.serving():
+        daemon.step(*STICKS)
+        assert (tmp_path / FILE).read_text() == "of the other one"
+    other.withdraw()
+
+
+async def test_a_file_that_cannot_be_removed_in_a_storm_is_said_to_be_dangerous(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    daemon = Daemon(tmp_path)
+    daemon.die_at_each_look = [f"ftdi_S{number}" for number in range(1, 7)]
+    really = os.unlink
+
+    def unlink(path: str, **options: int) -> None:
+        if path == FILE:
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        really(path, **options)
+
+    with daemon.cdi.serving(), monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", unlink)
+        assert set(daemon.step(*STICKS).values()) == {
+            f"devices are unplugged faster than the CDI spec files in '{tmp_path}' are written"
+        }
+    assert caplog.messages == ["a CDI spec file cannot be changed and may lead to other devices"]
 
 
 @pytest.mark.parametrize("others", [(), (a_kfd(),)], ids=["no file is left", "another file is left"])

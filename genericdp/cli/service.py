@@ -40,9 +40,10 @@ def serve(settings: Settings, rule_files: RuleFiles) -> bool:
     Raises GenericdpError if the daemon cannot start. Without enough threads gRPC would hang for good: the
     service manager starts the daemon again instead.
     """
+    # First of all: the heap that a thread has begun is used again, although that thread has ended.
+    keep_small()
     threads.require(THREADS)
     _raise_limit_of_descriptors()
-    keep_small()
     if mounts.is_in_a_pod():
         mounts.warn(settings, rule_files.resources)
     return loop.run(_serve_to_the_end(settings, rule_files))

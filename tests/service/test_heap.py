@@ -6,6 +6,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -55,8 +56,32 @@ print(full - resident() > 7 << 20)
 """
 
 
-def lines_of(script: str, how: str = "kept small") -> list[str]:
-    command = [sys.executable, "-c", _BEGIN + script, how]
+#: Says how many heaps there are (malloc_info(3)) while threads run that the daemon has started.
+_HEAPS = """
+import threading
+from genericdp.cli import service
+from genericdp.core.rules.settings import Settings
+
+def run(serving):
+    serving.close()
+    end = threading.Event()
+    threads = [threading.Thread(target=end.wait) for _ in range(service.THREADS)]
+    for thread in threads:
+        thread.start()
+    libc.fopen.restype = ctypes.c_void_p
+    file = ctypes.c_void_p(libc.fopen(sys.argv[2].encode(), b"w"))
+    libc.malloc_info(0, file)
+    libc.fclose(file)
+    end.set()
+    print(open(sys.argv[2]).read().count("<heap nr="))
+
+service.loop.run = run
+service.serve(Settings(), None)
+"""
+
+
+def lines_of(script: str, how: str = "kept small", *more: str) -> list[str]:
+    command = [sys.executable, "-c", _BEGIN + script, how, *more]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
@@ -67,6 +92,11 @@ def test_a_large_block_leaves_no_hole_in_the_heap_after_another_one_was_freed() 
 
 def test_free_memory_in_the_middle_of_the_heap_is_given_back() -> None:
     assert lines_of(_HOLE) == ["False", "True"]
+
+
+def test_all_threads_of_the_daemon_share_one_heap(tmp_path: Path) -> None:
+    """Those that only find out whether there are enough threads, too: glibc gives their heaps to others."""
+    assert lines_of(_HEAPS, "as the daemon does it", f"{tmp_path}/malloc_info") == ["1"]
 
 
 @pytest.fixture

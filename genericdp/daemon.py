@@ -224,8 +224,7 @@ class Daemon:
         with self._again.following() as everything:
             unread = self._devices.unread is not None
             changed = self._reloading.take() or everything
-            for hint in self._pending.take():
-                changed |= self._devices.apply(hint)
+            changed |= self._devices.apply(*self._pending.take())
             if changed or (unread and self._devices.unread is None):
                 self._step()
             else:
@@ -234,8 +233,8 @@ class Daemon:
 
     def _read_again(self, links: Collection[str]) -> None:
         """Read the devices of these links again, and look."""
-        for sys_path in self.inventory.behind(links):
-            self._devices.apply(Uevent("change", sys_path, "", "udev"))
+        behind = self.inventory.behind(links)
+        self._devices.apply(*(Uevent("change", sys_path, "", "udev") for sys_path in behind))
         self.step()
 
     async def _reset_usb(self, units: Collection[usb.Unit], ids: Collection[str], *, reset: bool) -> None:

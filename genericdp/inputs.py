@@ -67,8 +67,8 @@ class Devices(Protocol):
     def resync(self) -> bool:
         """Look at every device again; True if anything changed."""
 
-    def apply(self, hint: Hint) -> bool:
-        """Look again where the hint points; True if anything changed."""
+    def apply(self, *hints: Hint) -> bool:
+        """Look again where the hints point; True if anything changed."""
 
     def listen(self, sink: Callable[[Hint], None], rescan_s: float) -> Callable[[], None]:
         """Call `sink` with hints from now on, with rescans at this interval (seconds) if needed; returns the

@@ -93,8 +93,7 @@ class Observer:
     def _follow(self) -> Iterator[events.Event]:
         notices, self._notices = self._notices, []
         yield from notices
-        for hint in self._pending.take():
-            self._devices.apply(hint)
+        self._devices.apply(*self._pending.take())
         before, self._inventory = self._inventory, self._look()
         heard, self._heard = self._heard, []
         yield from events.of_uevents(heard, before, self._inventory)

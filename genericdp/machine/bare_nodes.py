@@ -13,7 +13,7 @@ The rules of this file:
 
 import os
 import stat
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 
 from genericdp.core.bare_node import Sighting, device_of, judge
@@ -91,20 +91,23 @@ class BareNodes:
         """Look at everything again."""
         self.look_at(DEV)
 
-    def look_at(self, path: str) -> None:
-        """Look again at one path and at what is below it."""
-        if path != DEV and os.path.dirname(path) not in self._directories:
+    def look_at(self, *paths: str) -> None:
+        """Look again at these paths and at what is below them."""
+        tops = {path for path in paths if path == DEV or os.path.dirname(path) in self._directories}
+        if not tops:
             return
-        elsewhere = _Outside(path)
+        elsewhere = _Outside(tops)
         room = DIRECTORY_LIMIT - sum(map(elsewhere.holds, self._directories))
         remembered = bare_paths(self._remembered())
         self._seen = self._names | self._shown | names_of(remembered)
         look = _Look(self._names, self._seen, remembered, self.on_directory, room)
-        look.at(path)
-        unread = [_Outside(each) for each in look.unread]
+        for path in sorted(tops):
+            if tops.isdisjoint(_above(path)):
+                look.at(path)
+        readable = _Outside(look.unread)
 
         def stays(known: str) -> bool:
-            return elsewhere.holds(known) or not all(outside.holds(known) for outside in unread)
+            return elsewhere.holds(known) or not readable.holds(known)
 
         self._directories = frozenset((*look.directories, *filter(stays, self._directories)))
         kept = {known: sighting for known, sighting in self._sightings.items() if stays(known)}
@@ -133,6 +136,8 @@ class BareNodes:
             for device in udev.values()
             if device.number is not None and device.device_node is not None
         }
+        numbers = (sighting.number for sighting in self._sightings.values())
+        self._bounded.plan(sysfs.node_of, dict.fromkeys(each for each in numbers if each not in owners))
         for path, sighting in self._sightings.items():
             number = sighting.number
             if number is not None and number not in owners:
@@ -143,17 +148,24 @@ class BareNodes:
                     self._unread[path], owner = error, ""
                 if owner is not None:
                     owners[number] = owner
+        self._bounded.plan(sysfs.node_of)
         return owners
 
 
 class _Outside:
-    """Which paths are neither a path itself nor below it."""
+    """Which paths are neither one of some paths nor below one of them."""
 
-    def __init__(self, path: str) -> None:
-        self._path, self._below = path, f"{path}/"
+    def __init__(self, paths: Collection[str]) -> None:
+        self._paths = frozenset(paths)
 
     def holds(self, path: str) -> bool:
-        return path != self._path and not path.startswith(self._below)
+        return path not in self._paths and self._paths.isdisjoint(_above(path))
+
+
+def _above(path: str) -> Iterator[str]:
+    """The directories above a path."""
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 class _Look:

@@ -3,7 +3,8 @@
 The rules of this file:
 
 * A bare node is one only while udev knows neither its path nor its number. So the bare nodes are judged again
-  after every change.
+  after every change: once for all hints that came together, because it takes the longer the more nodes there
+  are.
 * What listens needs asyncio, which most verbs do without. So it is loaded by `listen`.
 """
 
@@ -44,7 +45,7 @@ class KnownDevices(Protocol):
 
     def resync(self) -> bool: ...
 
-    def apply(self, hint: Hint) -> bool: ...
+    def apply(self, *hints: Hint) -> bool: ...
 
 
 def listen_to_udev(sink: Callable[[Hint], None], rescan_s: float) -> Callable[[], None]:
@@ -116,17 +117,26 @@ class MachineDevices:
         self._bare.resync()
         return self._judge(changed)
 
-    def apply(self, hint: Hint) -> bool:
-        """Look again where the hint points; True if anything changed."""
-        match hint:
-            case NodeChange():
-                self._bare.look_at(hint.path)
-                return self._judge(False)
-            case Uevent() if hint.sys_path.startswith(f"{DEV}/"):
-                return self.apply(NodeChange(hint.sys_path))
-            case Resync():
-                self._bare.resync()
-        return self._judge(self._udev.apply(hint))
+    def apply(self, *hints: Hint) -> bool:
+        """Look again where the hints point; True if anything changed."""
+        if not hints:
+            return False
+        paths: list[str] = []
+        others: list[Hint] = []
+        for hint in hints:
+            match hint:
+                case NodeChange():
+                    paths.append(hint.path)
+                case Uevent() if hint.sys_path.startswith(f"{DEV}/"):
+                    paths.append(hint.sys_path)
+                case Resync():
+                    paths.append(DEV)
+                    others.append(hint)
+                case _:
+                    others.append(hint)
+        changed = bool(others) and self._udev.apply(*others)
+        self._bare.look_at(*paths)
+        return self._judge(changed)
 
     def listen(self, sink: Callable[[Hint], None], rescan_s: float) -> Callable[[], None]:
         """Call `sink` with hints from now on; returns the function that ends it. See `Listen`."""

@@ -19,7 +19,7 @@ from contextlib import suppress
 from types import MappingProxyType
 
 from genericdp.core.device import CORE_ATTRIBUTES, UdevDevice
-from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, RescanCause, Resync, Uevent
+from genericdp.core.hint import Hint, Poll, RescanCause, Resync, Uevent
 from genericdp.core.vfio import with_first
 from genericdp.errors import GenericdpError, UnreadError
 from genericdp.udev import coldplug, iommu, snapshot, sysfs
@@ -101,25 +101,29 @@ class UdevDevices:
             self._take_out(sys_path)
         return self._has_changed_since(changes)
 
-    def apply(self, hint: Hint) -> bool:
-        """Read again what the hint points at; True if anything changed."""
+    def apply(self, *hints: Hint) -> bool:
+        """Read again what the hints point at; True if anything changed."""
+        changes = self._changes
+        for hint in hints:
+            self._follow(hint)
+        return self._has_changed_since(changes)
+
+    def _follow(self, hint: Hint) -> None:
         match hint:
             case Resync():
-                return self.resync(only_unread=hint.cause is RescanCause.UNREAD)
-            case Deafness() | NodeChange():
-                return False
+                self.resync(only_unread=hint.cause is RescanCause.UNREAD)
             case Poll():
-                return self._poll(hint.attributes)
+                self._poll(hint.attributes)
             case Uevent(action="remove", source="kernel"):
-                return self._gone(hint.sys_path)
+                self._gone(hint.sys_path)
             case Uevent(action="remove"):
-                return self._refresh(hint.sys_path, trust_the_past=False)
+                self._refresh(hint.sys_path, trust_the_past=False)
             case Uevent(action="move"):
                 # The kernel reports the device that moved, not those below it.
-                gone = self._gone(hint.old_sys_path)
-                return self._refresh(hint.sys_path, hint.device, with_new=True) or gone
+                self._gone(hint.old_sys_path)
+                self._refresh(hint.sys_path, hint.device, with_new=True)
             case Uevent():
-                return self._refresh(hint.sys_path, hint.device)
+                self._refresh(hint.sys_path, hint.device)
 
     def _refresh(
         self,
@@ -128,11 +132,10 @@ class UdevDevices:
         *,
         trust_the_past: bool = True,
         with_new: bool = False,
-    ) -> bool:
-        """Read one device again and check its descendants; True if anything changed."""
+    ) -> None:
+        """Read one device again and check its descendants."""
         if not sys_path.startswith(sysfs.DEVICES):
-            return False
-        changes = self._changes
+            return
         try:
             seen, top = self._unchanged_ancestors(sys_path)
             if sys_path in self._devices or sysfs.has_node(sys_path):
@@ -147,11 +150,10 @@ class UdevDevices:
             self._hang_groups(sys_path, seen)
         except OSError as error:
             self._keep(sys_path, error, message)
-        return self._has_changed_since(changes)
+        self._bounded.plan(look_at)
 
-    def _poll(self, attributes: Mapping[str, frozenset[str]]) -> bool:
-        """Read again the devices of which such an attribute differs; True if anything changed."""
-        changes = self._changes
+    def _poll(self, attributes: Mapping[str, frozenset[str]]) -> None:
+        """Read again the devices of which such an attribute differs."""
         wanted: dict[str, frozenset[str]] = {}
         for sys_path in attributes.keys() & self._devices.keys():
             for each in self._devices[sys_path].related():
@@ -159,7 +161,6 @@ class UdevDevices:
         for sys_path, names in sorted(wanted.items()):
             if self._differs(sys_path, names):
                 self._refresh(sys_path)
-        return self._changes != changes
 
     def _differs(self, sys_path: str, names: frozenset[str]) -> bool:
         known = self._devices.get(sys_path)
@@ -182,9 +183,8 @@ class UdevDevices:
                 top = path
         return {path: device for path, device in unchanged.items() if not path.startswith(f"{top}/")}, top
 
-    def _gone(self, sys_path: str) -> bool:
+    def _gone(self, sys_path: str) -> None:
         # If there is a device at that path now, it is another one and has events of its own.
-        changes = self._changes
         for path in self._at_and_below(sys_path):
             try:
                 if not sysfs.is_still(path, self._devices[path].incarnation):
@@ -196,7 +196,6 @@ class UdevDevices:
         except OSError as error:
             self._keep(sys_path, error)
         self._unread = without_gone(self._unread, sys_path)
-        return self._has_changed_since(changes)
 
     def _has_changed_since(self, changes: int) -> bool:
         self._bounded.plan(look_at)

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.core.device import DeviceNumber
 from genericdp.core.hint import Hint, NodeChange, RescanCause, Resync, Uevent
 from genericdp.machine.devices import MachineDevices
 from genericdp.simulator.changes import Changes
+from genericdp.udev import sysfs
 from tests.scenes.builders import a_usb_serial, resources_of
 from tests.scenes.dev import make_node
 from tests.scenes.udev import FakeUdev, a_fake_udev
@@ -69,6 +71,46 @@ def test_a_hint_at_a_node_that_udev_knows_changes_nothing(udev: FakeUdev) -> Non
     machine = a_machine(udev, f"{udev.dev}/*")
 
     assert not machine.apply(NodeChange(f"{udev.dev}/ttyUSB0"))
+
+
+def test_bare_nodes_are_judged_once_for_all_hints_that_came_together(
+    udev: FakeUdev, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 300 nodes, one judgement for each hint stopped the daemon for seconds."""
+    machine = a_machine(udev, f"{udev.dev}/acme*")
+    asked: list[DeviceNumber] = []
+    really = sysfs.node_of
+
+    def node_of(number: DeviceNumber) -> str | None:
+        asked.append(number)
+        return really(number)
+
+    monkeypatch.setattr(sysfs, "node_of", node_of)
+    paths = [udev.dev / f"acme{number}" for number in range(50)]
+    for number, path in enumerate(paths):
+        make_node(path, number)
+
+    assert machine.apply(*(NodeChange(str(path)) for path in paths), Uevent("change", "/sys/x", "", "udev"))
+    assert machine.devices.keys() == {str(path) for path in paths}
+    assert len(asked) == len(set(asked)) == 50
+
+
+def test_what_happens_to_a_directory_and_to_what_is_in_it_is_one_look(udev: FakeUdev) -> None:
+    machine = a_machine(udev, f"{udev.dev}/caps/acme*")
+    (udev.dev / "caps").mkdir(mode=0o755)
+    make_node(udev.dev / "caps" / "acme0", 0)
+    paths = [udev.dev / "caps", udev.dev / "caps" / "acme0", udev.dev / "elsewhere" / "acme0"]
+
+    assert machine.apply(*(NodeChange(str(path)) for path in paths))
+    assert list(machine.devices) == [f"{udev.dev}/caps/acme0"]
+    (udev.dev / "caps" / "acme0").unlink()
+    (udev.dev / "caps").rmdir()
+    assert machine.apply(*(NodeChange(str(path)) for path in reversed(paths)))
+    assert list(machine.devices) == []
+
+
+def test_no_hint_is_no_change(udev: FakeUdev) -> None:
+    assert not a_machine(udev, f"{udev.dev}/acme*").apply()
 
 
 def test_a_bare_node_is_read_again_like_a_udev_device(udev: FakeUdev) -> None:

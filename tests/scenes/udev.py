@@ -53,8 +53,8 @@ class FakeUdev:
     def resync(self) -> bool:
         return True
 
-    def apply(self, hint: Hint) -> bool:
-        del hint
+    def apply(self, *hints: Hint) -> bool:
+        del hints
         return self.changes
 
     def listen(self, sink: Callable[[Hint], None], rescan_s: float) -> Callable[[], None]:

@@ -162,6 +162,25 @@ def test_a_spec_file_without_a_device_left_is_removed(tmp_path: Path) -> None:
     assert specs_in(tmp_path) == []
 
 
+def test_a_spec_file_that_is_written_again_meanwhile_stays(tmp_path: Path) -> None:
+    """The daemon removes files that it cannot write fast enough, and writes them again."""
+    again, program, cdi = tmp_path / "again", tmp_path / "program", tmp_path / "cdi"
+    cdi.mkdir()
+    spec = cdi / "genericdp_a.json"
+    spec.write_text(a_spec({"a": "/dev/ttyUSB0", "b": "/dev/ttyUSB1"}))
+    again.write_text(a_spec({"b": "/dev/ttyUSB1"}))
+    text = NODE_REMOVED.read_text()
+    for line, before in (("grep -v", f"rm '{spec}'"), ("[ -s", f"mv '{again}' '{spec}'")):
+        assert text.count(f"\n        {line}") == 1
+        text = text.replace(f"\n        {line}", f"\n        {before}\n        {line}")
+    program.write_text(text)
+    program.chmod(0o755)
+    environment = {"ACTION": "remove", "GENERICDP_NODE": "/dev/ttyUSB0"}
+    subprocess.run([program, "/nowhere", cdi], env=environment, check=True, capture_output=True)
+    assert nodes_in(spec) == {"b": "/dev/ttyUSB1"}
+    assert specs_in(cdi) == ["genericdp_a.json"]
+
+
 def test_it_understands_the_spec_files_of_the_daemon(tmp_path: Path) -> None:
     rules = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\n'
     sticks = (a_usb_serial(0), a_usb_serial(1, serial="B", port="2"), a_usb_serial(2, serial="C", port="3"))

@@ -53,6 +53,8 @@ class BareNodes:
         self._judged: dict[str, tuple[Sighting, str]] = {}
         self._devices: dict[str, UdevDevice] = {}
         self._unread: dict[str, OSError] = {}
+        # What the kernel says of numbers that udev does not know, see `sysfs.node_of`.
+        self._asked: dict[DeviceNumber, str | None] = {}
         self._bounded = Bounded()
 
     @property
@@ -136,18 +138,22 @@ class BareNodes:
             for device in udev.values()
             if device.number is not None and device.device_node is not None
         }
-        numbers = (sighting.number for sighting in self._sightings.values())
-        self._bounded.plan(sysfs.node_of, dict.fromkeys(each for each in numbers if each not in owners))
+        unowned: dict[DeviceNumber, list[str]] = {}
         for path, sighting in self._sightings.items():
-            number = sighting.number
-            if number is not None and number not in owners:
-                # The kernel makes a node, and removes it, some time before udev says so.
-                try:
-                    owner = self._bounded.call(sysfs.node_of, number)
-                except OSError as error:
-                    self._unread[path], owner = error, ""
-                if owner is not None:
-                    owners[number] = owner
+            if sighting.number is not None and sighting.number not in owners:
+                unowned.setdefault(sighting.number, []).append(path)
+        before, self._asked = self._asked, {}
+        self._bounded.plan(sysfs.node_of, unowned)
+        for number, paths in unowned.items():
+            # The kernel makes a node, and removes it, some time before udev says so.
+            try:
+                owner = self._bounded.call(sysfs.node_of, number)
+            except OSError as error:
+                self._unread.update(dict.fromkeys(paths, error))
+                owner = before.get(number, "")
+            self._asked[number] = owner
+            if owner is not None:
+                owners[number] = owner
         self._bounded.plan(sysfs.node_of)
         return owners
 

@@ -6,10 +6,11 @@ The rules of this file:
   successor at the same place. The kernel's numbers, not the order of arrival, tell what happened last. Of two
   events with one number, udev's contains more.
 * A Resync goes first and replaces nothing: where the udev database cannot be read, udev's messages contain
-  what a rescan does not find.
+  what a rescan does not find. One that reads only what could not be read replaces no other one, which reads
+  that, too.
 """
 
-from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, Resync, Uevent
+from genericdp.core.hint import Deafness, Hint, NodeChange, Poll, RescanCause, Resync, Uevent
 
 #: How many numbers `SeenUevents` remembers; an older uevent that is repeated counts as new.
 REMEMBERED = 1000
@@ -31,7 +32,8 @@ class Pending:
         """Keep a hint, unless another one makes it superfluous."""
         match hint:
             case Resync():
-                self._resync = hint
+                if self._resync is None or hint.cause is not RescanCause.UNREAD:
+                    self._resync = hint
             case Uevent():
                 place = (hint.sys_path, hint.old_sys_path)
                 known = self._uevents.get(place)

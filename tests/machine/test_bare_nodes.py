@@ -315,6 +315,40 @@ def test_a_directory_that_cannot_be_read_keeps_what_was_in_it(
     assert bare.unread is None
 
 
+def test_a_node_that_was_bare_stays_so_while_the_kernel_cannot_be_asked_for_its_number(
+    dev: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, minor in (("acme0", 0), ("acme1", 1), ("alias", 1)):
+        make_node(dev / name, minor)
+    bare = looking_for(f"{dev}/acme*", f"{dev}/alias")
+    before = found(bare)
+    assert before["acme0"] == ""
+
+    def short(number: DeviceNumber) -> str | None:
+        raise OSError(24, f"Too many open files for {number}")
+
+    monkeypatch.setattr(sysfs, "node_of", short)
+    bare.resync()
+    assert not bare.judge({})
+    assert found(bare) == before
+    assert bare.unread is not None
+    assert bare.unread.paths == {f"{dev}/acme0", f"{dev}/acme1", f"{dev}/alias"}
+
+
+def test_the_kernel_is_asked_once_for_each_number(dev: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[DeviceNumber] = []
+
+    def nothing(number: DeviceNumber) -> None:
+        asked.append(number)
+
+    monkeypatch.setattr(sysfs, "node_of", nothing)
+    for number in range(4):
+        make_node(dev / f"acme{number}", number % 2)
+    (dev / "link").symlink_to("acme0")
+    looking_for(f"{dev}/acme*", f"{dev}/link")
+    assert sorted(number.minor for number in asked) == [0, 1]
+
+
 def test_while_the_kernel_cannot_be_asked_for_a_number_its_node_is_refused(
     dev: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,7 +19,7 @@ from genericdp.core.cdi import SpecTexts
 from genericdp.files.links import Links
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.inventories import inventory_of
-from tests.scenes.shortage import a_file_system_at, fill_inodes
+from tests.scenes.shortage import a_file_system_at, fill, fill_inodes
 from tests.udev.hotplug import NODE_REMOVED, macvtap, reserve_console, udevd_with_our_rule
 
 #: What the program locks while it changes spec files.
@@ -162,6 +162,22 @@ def test_a_spec_file_without_a_device_left_is_removed(tmp_path: Path) -> None:
     assert specs_in(tmp_path) == []
 
 
+@pytest.mark.parametrize("room", ["no block", "one block", "no inode"])
+def test_without_room_for_another_one_a_spec_file_goes(tmp_path: Path, room: str) -> None:
+    """What it says of the node would lead to the next device of that name."""
+    with a_file_system_at(tmp_path / "cdi", inodes=20):
+        spec = tmp_path / "cdi" / "genericdp_a.json"
+        spec.write_text(a_spec({f"{number}": f"/dev/ttyUSB{number}" for number in range(200)}))
+        if room == "no inode":
+            fill_inodes(tmp_path / "cdi")
+        else:
+            filler = fill(tmp_path / "cdi")
+            os.truncate(filler, filler.stat().st_size - (4096 if room == "one block" else 0))
+        remove("/dev/ttyUSB0", tmp_path / "links", tmp_path / "cdi")
+        assert not spec.exists()
+        assert [each.name for each in (tmp_path / "cdi").iterdir() if "gone" in each.name] == []
+
+
 def test_a_spec_file_that_is_written_again_meanwhile_stays(tmp_path: Path) -> None:
     """The daemon removes files that it cannot write fast enough, and writes them again."""
     again, program, cdi = tmp_path / "again", tmp_path / "program", tmp_path / "cdi"
@@ -170,7 +186,7 @@ def test_a_spec_file_that_is_written_again_meanwhile_stays(tmp_path: Path) -> No
     spec.write_text(a_spec({"a": "/dev/ttyUSB0", "b": "/dev/ttyUSB1"}))
     again.write_text(a_spec({"b": "/dev/ttyUSB1"}))
     text = NODE_REMOVED.read_text()
-    for line, before in (("grep -v", f"rm '{spec}'"), ("[ -s", f"mv '{again}' '{spec}'")):
+    for line, before in (("grep -v", f"rm '{spec}'"), ("if grep -q", f"mv '{again}' '{spec}'")):
         assert text.count(f"\n        {line}") == 1
         text = text.replace(f"\n        {line}", f"\n        {before}\n        {line}")
     program.write_text(text)

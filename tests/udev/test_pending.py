@@ -1,5 +1,6 @@
 """Of many hints about one device, the one that matters, whatever order they arrive in."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,3 +88,11 @@ def test_deafness_leaves_nothing_to_follow() -> None:
 @given(st.permutations([(n, source) for n in range(1, 6) for source in ("kernel", "udev")]))
 def test_the_order_of_arrival_does_not_matter(order: list[tuple[int, str]]) -> None:
     assert taken(*(hint("change", number, source) for number, source in order)) == [hint("change", 5)]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_only_reads_the_unread_replaces_no_other_resync(order: int) -> None:
+    """A kernel's queue overflows, and in the same turn the timer ends that reads what could not be read."""
+    everything, unread = Resync(RescanCause.OVERFLOW, "udev"), Resync(RescanCause.UNREAD)
+    assert taken(*[everything, unread][::order]) == [everything]
+    assert taken(unread, unread) == [unread]

@@ -35,11 +35,12 @@ class Sighting:
 
 
 def judge(
-    sightings: Iterable[Sighting], owners: Mapping[DeviceNumber, str], is_named: Callable[[str], bool]
+    sightings: Iterable[Sighting], owners: Mapping[DeviceNumber, str | None], is_named: Callable[[str], bool]
 ) -> dict[str, str]:
     """Path -> why the bare node must not be offered, "" if it may; without those that udev knows.
 
-    owners    device number -> the device node that udev knows under it, "" if that is not known
+    owners    device number -> the device node that udev knows under it, "" if the device has none, None if
+              the kernel does not say whether there is such a device
     is_named  whether rules name a path; others are only shown
     """
     known = frozenset(owners.values())
@@ -59,7 +60,7 @@ def judge(
     return judged
 
 
-def _why_not(sighting: Sighting, owners: Mapping[DeviceNumber, str], rivals: Sequence[str]) -> str:
+def _why_not(sighting: Sighting, owners: Mapping[DeviceNumber, str | None], rivals: Sequence[str]) -> str:
     """`rivals` are the paths with the same number, its own among them, in order."""
     number = sighting.number
     if sighting.hidden:
@@ -67,6 +68,8 @@ def _why_not(sighting: Sighting, owners: Mapping[DeviceNumber, str], rivals: Seq
     if number is None:
         return f"it is a symlink; match the device node to which it leads, '{sighting.target}'"
     if number in owners:
+        if owners[number] is None:
+            return f"the kernel does not say whether another device has the number {number}"
         owner = f"'{owners[number]}'" if owners[number] else "another device"
         return f"it has the number of {owner}, {number}; match that device node instead"
     if number.kind != "c":

@@ -75,7 +75,8 @@ class StateFile:
         self.path = os.path.join(directory, "memory.json")
         self.is_spare = False
         self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
-        self._saved, self._broken, self._moved_to = b"", False, ""
+        # Where a file that could not be understood is to be kept, and where another one was.
+        self._saved, self._broken, self._moved_to = b"", "", ""
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)
         self._boot = boot
@@ -114,8 +115,8 @@ class StateFile:
                 f"'{self.path}' is refused: {error}", hint=f"{error.hint}; {_NOT_WITHOUT_IT}"
             ) from error
         except saved.UnreadableMemoryError as error:
-            self._broken = True
-            hint = f"the daemon keeps it as '{self.path}.broken' and starts with an empty memory"
+            self._broken = _free(f"{self.path}.broken")
+            hint = f"the daemon keeps it as '{self._broken}' and starts with an empty memory"
             raise BrokenStateError(f"'{self.path}' {error}", hint=hint) from error
         self._saved = data
         return memory
@@ -132,7 +133,7 @@ class StateFile:
             self._remove_spare()
             return ""
         aside = "" if found is None or is_own else _aside(self.path, found)
-        keep_as = f"{self.path}.broken" if is_own and self._broken else aside
+        keep_as = self._broken if is_own and self._broken else aside
         try:
             self._file = write_whole(self.path, data, keep_as=keep_as)
         except UntrustedError as error:
@@ -143,7 +144,7 @@ class StateFile:
         except OSError as error:
             if (now := identity_at(self.path)) != found:
                 # The new file is there, but not safe from a power cut. Or none is: the old one was moved.
-                self._file, self._saved, self._broken = now, b"", False
+                self._file, self._saved, self._broken = now, b"", ""
                 self._moved_to = aside or self._moved_to
             is_kept = self._save_spare(data)
             directory = os.path.dirname(self.path)
@@ -151,7 +152,7 @@ class StateFile:
             hint = "; ".join(filter(None, (cure, _until_then(is_kept))))
             raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=hint) from error
         aside, self._moved_to = aside or self._moved_to, ""
-        self._saved, self._broken = data, False
+        self._saved, self._broken = data, ""
         self._remove_spare()
         return aside
 
@@ -221,7 +222,14 @@ def _aside(path: str, file: FileIdentity) -> str:
     """The path beside another one where this file is or will be kept, with the time of its last change."""
     changed = time.gmtime(min(max(0, file[3] // 10**9), _LATEST_S))
     named = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', changed)}"
-    others = (f"{named}-{number}" for number in count(1))
-    paths = chain((named,), others)
-    # A try that failed may have kept it already.
-    return next(each for each in paths if not os.path.lexists(each) or identity_at(each) == file)
+    return _free(named, file)
+
+
+def _free(path: str, file: FileIdentity | None = None) -> str:
+    """A path for a file: the first without a number or with one where nothing is, or this file already."""
+
+    def is_free(each: str) -> bool:
+        # A try that failed may have kept the file.
+        return not os.path.lexists(each) or (file is not None and identity_at(each) == file)
+
+    return next(filter(is_free, chain((path,), (f"{path}-{number}" for number in count(1)))))

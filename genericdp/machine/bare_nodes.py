@@ -72,7 +72,8 @@ class BareNodes:
         """What could not be read the last time, None if everything could."""
         paths = frozenset(self._unread)
         for path, why in self._unread.items():
-            return UnreadError(f"cannot read '{path}': {why.strerror}", hint=what_helps(why), paths=paths)
+            what = f"cannot read '{why.filename or path}': {why.strerror}"
+            return UnreadError(what, hint=what_helps(why), paths=paths)
         return None
 
     def concern(self, path: str) -> bool:
@@ -132,8 +133,8 @@ class BareNodes:
         self._judged = after
         return True
 
-    def _owners(self, udev: Mapping[str, UdevDevice]) -> dict[DeviceNumber, str]:
-        owners = {
+    def _owners(self, udev: Mapping[str, UdevDevice]) -> dict[DeviceNumber, str | None]:
+        owners: dict[DeviceNumber, str | None] = {
             device.number: device.device_node
             for device in udev.values()
             if device.number is not None and device.device_node is not None
@@ -150,7 +151,10 @@ class BareNodes:
                 owner = self._bounded.call(sysfs.node_of, number)
             except OSError as error:
                 self._unread.update(dict.fromkeys(paths, error))
-                owner = before.get(number, "")
+                if number not in before:
+                    owners[number] = None
+                    continue
+                owner = before[number]
             self._asked[number] = owner
             if owner is not None:
                 owners[number] = owner

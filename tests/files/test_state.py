@@ -545,19 +545,20 @@ def test_a_file_is_kept_aside_without_hard_links_too(tmp_path: Path, monkeypatch
     }
 
 
-def test_a_broken_file_is_kept_aside_in_the_place_of_an_earlier_one_without_a_moment_with_neither(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_broken_file_is_kept_beside_an_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who repairs a copy of the first one may make a mistake, too."""
     state = StateFile(str(tmp_path))
     Path(f"{state.path}.broken").write_text("an earlier one")
     Path(state.path).write_text("broken")
-    with pytest.raises(BrokenStateError):
+    with pytest.raises(BrokenStateError) as broken:
         state.load()
+    assert broken.value.hint == KEPT_ASIDE.format(state.path).replace(".broken'", ".broken-1'")
     in_place = seen_by_renames(monkeypatch, Path(state.path))
     state.save(MEMORY)
     assert set(in_place) == {"broken"}
-    assert Path(f"{state.path}.broken").read_text() == "broken"
-    assert {each.name for each in tmp_path.iterdir()} == {"memory.json", "memory.json.broken"}
+    assert Path(f"{state.path}.broken").read_text() == "an earlier one"
+    assert Path(f"{state.path}.broken-1").read_text() == "broken"
+    assert len(os.listdir(tmp_path)) == 3
 
 
 @contextmanager

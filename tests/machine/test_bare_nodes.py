@@ -359,7 +359,5 @@ def test_while_the_kernel_cannot_be_asked_for_a_number_its_node_is_refused(
 
     monkeypatch.setattr(sysfs, "node_of", unknown)
     bare = looking_for(f"{dev}/acme*")
-    assert found(bare) == {
-        "acme0": "it has the number of another device, c 4000:0; match that device node instead"
-    }
+    assert found(bare) == {"acme0": "the kernel does not say whether another device has the number c 4000:0"}
     assert isinstance(bare.unread, GenericdpError)

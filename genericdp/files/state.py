@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* The file is written when its text changed, or when it is no longer the file that was written or read.
+* The file is written if the memory has changed, or if another file has taken its place since it was last read
+  or written.
 * A file whose content cannot be understood is reported and kept aside; the daemon starts with an empty
   memory.
 * A file that cannot be read now, or that others may have written, is left alone: it may hold what must not
@@ -100,6 +101,7 @@ class StateFile:
         return spare
 
     def _load(self) -> Memory:
+        self._broken = ""
         try:
             data, self._file = read_whole(self.path)
             memory = saved.load(data, self._boot)

@@ -75,7 +75,7 @@ def _keep(at: int, name: str, aside: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(linked, dir_fd=at)
         os.link(name, linked, src_dir_fd=at, dst_dir_fd=at, follow_symlinks=False)
-    except OSError:  # there are no hard links, or there is no such file
+    except OSError:  # the file system has no hard links, or the file is absent
         with suppress(FileNotFoundError):
             os.replace(name, aside, src_dir_fd=at, dst_dir_fd=at)
         return

@@ -545,6 +545,18 @@ def test_a_file_is_kept_aside_without_hard_links_too(tmp_path: Path, monkeypatch
     }
 
 
+def test_a_file_that_was_repaired_before_it_is_read_again_is_not_kept_aside(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text("broken")
+    with pytest.raises(BrokenStateError):
+        state.load()
+    StateFile(str(tmp_path / "other")).save(MEMORY)
+    os.replace(tmp_path / "other" / "memory.json", state.path)
+    assert state.load().ties == MEMORY.ties
+    state.save(Memory())
+    assert {each.name for each in tmp_path.iterdir()} == {"memory.json", "other"}
+
+
 def test_a_broken_file_is_kept_beside_an_earlier_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who repairs a copy of the first one may make a mistake, too."""
     state = StateFile(str(tmp_path))

@@ -158,7 +158,6 @@ class BareNodes:
             self._asked[number] = owner
             if owner is not None:
                 owners[number] = owner
-        self._bounded.plan(sysfs.node_of)
         return owners
 
 

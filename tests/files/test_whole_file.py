@@ -1,5 +1,6 @@
 """A file that is written whole: what is in its way is named."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -16,6 +17,10 @@ def test_a_directory_that_is_in_the_way_is_named(tmp_path: Path, name: str) -> N
         write_whole(f"{tmp_path}/a", b"text")
     assert what_to_do(raised.value, str(tmp_path)) == f"remove '{tmp_path}/{name}'"
     assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_file_that_another_process_makes_in_the_same_instant_is_no_wrong_path() -> None:
+    assert what_to_do(FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), "a.new"), "/var/lib") == ""
 
 
 @pytest.mark.parametrize("what", ["a file", "a symlink", "a file above"])

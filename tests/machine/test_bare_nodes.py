@@ -355,9 +355,10 @@ def test_while_the_kernel_cannot_be_asked_for_a_number_its_node_is_refused(
     make_node(dev / "acme0", 0)
 
     def unknown(number: DeviceNumber) -> str | None:
-        raise OSError(2, f"no sysfs for {number}")
+        raise FileNotFoundError(2, f"no sysfs for {number}", "/sys/dev/char")
 
     monkeypatch.setattr(sysfs, "node_of", unknown)
     bare = looking_for(f"{dev}/acme*")
     assert found(bare) == {"acme0": "the kernel does not say whether another device has the number c 4000:0"}
     assert isinstance(bare.unread, GenericdpError)
+    assert str(bare.unread) == "cannot read '/sys/dev/char': no sysfs for c 4000:0"

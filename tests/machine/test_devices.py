@@ -109,6 +109,23 @@ def test_what_happens_to_a_directory_and_to_what_is_in_it_is_one_look(udev: Fake
     assert list(machine.devices) == []
 
 
+@pytest.mark.parametrize("when", ["from the beginning", "together with the node"])
+def test_a_node_in_a_directory_that_others_can_change_is_not_looked_at(udev: FakeUdev, when: str) -> None:
+    """A hint about the node alone must not lead past its directory."""
+    caps, node = udev.dev / "caps", udev.dev / "caps" / "acme0"
+    caps.mkdir(mode=0o755)
+    hints = [NodeChange(str(node))]
+    if when == "from the beginning":
+        caps.chmod(0o777)
+    else:
+        hints.append(NodeChange(str(caps)))
+    machine = a_machine(udev, f"{caps}/acme*")
+    caps.chmod(0o777)
+    make_node(node, 0)
+    machine.apply(*hints)
+    assert list(machine.devices) == []
+
+
 def test_no_hint_is_no_change(udev: FakeUdev) -> None:
     assert not a_machine(udev, f"{udev.dev}/acme*").apply()
 

@@ -47,6 +47,8 @@ class BareNodes:
         self._names = names
         self._shown = shown
         self._remembered: Callable[[], Mapping[str, Remembered]] = dict
+        self._known: Mapping[str, Remembered] | None = None
+        self._known_paths: frozenset[str] = frozenset()
         self._seen = names | shown
         self._directories: frozenset[str] = frozenset()
         self._sightings: dict[str, Sighting] = {}
@@ -87,23 +89,23 @@ class BareNodes:
     def want(self, names: NodeNames) -> None:
         """Look for these from now on."""
         if names != self._names:
-            self._names = names
+            self._names, self._known = names, None
             self.resync()
 
     def resync(self) -> None:
         """Look at everything again."""
         self.look_at(DEV)
 
-    def look_at(self, *paths: str) -> None:
-        """Look again at these paths and at what is below them."""
+    def look_at(self, *paths: str) -> bool:
+        """Look again at these paths and at what is below them; True if anything differs."""
         tops = {path for path in paths if path == DEV or os.path.dirname(path) in self._directories}
         if not tops:
-            return
+            return False
+        before = self._directories, self._sightings, self._unread
         elsewhere = _Outside(tops)
         room = DIRECTORY_LIMIT - sum(map(elsewhere.holds, self._directories))
-        remembered = bare_paths(self._remembered())
-        self._seen = self._names | self._shown | names_of(remembered)
-        look = _Look(self._names, self._seen, remembered, self.on_directory, room)
+        self._see_remembered()
+        look = _Look(self._names, self._seen, self._known_paths, self.on_directory, room)
         for path in sorted(tops):
             if tops.isdisjoint(_above(path)):
                 look.at(path)
@@ -115,8 +117,9 @@ class BareNodes:
         self._directories = frozenset((*look.directories, *filter(stays, self._directories)))
         kept = {known: sighting for known, sighting in self._sightings.items() if stays(known)}
         self._sightings = {**kept, **look.sightings}
-        before = {known: why for known, why in self._unread.items() if elsewhere.holds(known)}
-        self._unread = {**before, **look.unread}
+        unread = {known: why for known, why in self._unread.items() if elsewhere.holds(known)}
+        self._unread = {**unread, **look.unread}
+        return before != (self._directories, self._sightings, self._unread)
 
     def judge(self, udev: Mapping[str, UdevDevice]) -> bool:
         """Take into account what udev knows now; True if a bare node changed."""
@@ -132,6 +135,12 @@ class BareNodes:
         }
         self._judged = after
         return True
+
+    def _see_remembered(self) -> None:
+        known = self._remembered()
+        if known is not self._known:
+            self._known, self._known_paths = known, bare_paths(known)
+            self._seen = self._names | self._shown | names_of(self._known_paths)
 
     def _owners(self, udev: Mapping[str, UdevDevice]) -> dict[DeviceNumber, str | None]:
         owners: dict[DeviceNumber, str | None] = {

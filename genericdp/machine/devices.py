@@ -135,8 +135,9 @@ class MachineDevices:
                 case _:
                     others.append(hint)
         changed = bool(others) and self._udev.apply(*others)
-        self._bare.look_at(*paths)
-        return self._judge(changed)
+        # Whoever may write to a node changes its times as often as they like.
+        differs = self._bare.look_at(*paths)
+        return self._judge(changed) if others or differs else False
 
     def listen(self, sink: Callable[[Hint], None], rescan_s: float) -> Callable[[], None]:
         """Call `sink` with hints from now on; returns the function that ends it. See `Listen`."""

@@ -25,6 +25,9 @@ _MASK = (
     | flags.DONT_FOLLOW
 )
 
+#: What a read of the queue costs, in seconds: the sightings of all bare nodes are gone through afterwards.
+READ_S = 1e-2
+
 _log = log.get(__name__)
 
 
@@ -48,7 +51,7 @@ class NodeWatch:
         """Watch a directory from now on, if it exists."""
         try:
             if self._queue is None:
-                self._queue = EventQueue(self._hear)
+                self._queue = EventQueue(self._hear, read_s=READ_S)
             watch = self._queue.watch(directory, _MASK)
         except (FileNotFoundError, NotADirectoryError):
             return  # the directory above tells when it appears

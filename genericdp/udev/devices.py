@@ -47,6 +47,7 @@ class UdevDevices:
         self._asked = frozenset(attributes)
         self._database = Database(run, self._bounded)
         self._devices: dict[str, UdevDevice] = {}
+        self._paths = sysfs.SysPaths()
         self._unread: dict[str, Unread] = {}
         self._groups = iommu.Groups()
         self._changes = 0
@@ -141,7 +142,7 @@ class UdevDevices:
             if sys_path in self._devices or sysfs.has_node(sys_path):
                 self._bounded.plan(look_at, sysfs.and_above([sys_path], seen))
                 seen[sys_path] = self._look_at(sys_path, seen, message, trust_the_past=trust_the_past)
-            for path in self._at_and_below(top):
+            for path in self._paths.at_and_below(top):
                 if path not in seen:
                     seen[path] = self._hang_below(path, seen)
             for path in sorted(sysfs.sys_paths_with_node()) if with_new else ():
@@ -185,7 +186,7 @@ class UdevDevices:
 
     def _gone(self, sys_path: str) -> None:
         # If there is a device at that path now, it is another one and has events of its own.
-        for path in self._at_and_below(sys_path):
+        for path in self._paths.at_and_below(sys_path):
             try:
                 if not sysfs.is_still(path, self._devices[path].incarnation):
                     self._take_out(path)
@@ -207,10 +208,6 @@ class UdevDevices:
         for sys_path in self._devices.keys() - needed:
             self._take_out(sys_path)
         return True
-
-    def _at_and_below(self, sys_path: str) -> list[str]:
-        below = f"{sys_path}/"
-        return sorted(path for path in self._devices if path == sys_path or path.startswith(below))
 
     def _parent_of(self, sys_path: str, seen: _Seen) -> UdevDevice | None:
         path = sys_path.rpartition("/")[0]
@@ -287,6 +284,8 @@ class UdevDevices:
         known = self._devices.get(device.sys_path)
         if known is not None and snapshot.is_same(known, device):
             return known
+        if known is None:
+            self._paths.add(device.sys_path)
         self._changes += 1
         self._devices[device.sys_path] = device
         self._coldplug.see(device)
@@ -294,6 +293,7 @@ class UdevDevices:
 
     def _take_out(self, sys_path: str) -> None:
         if self._devices.pop(sys_path, None) is not None:
+            self._paths.remove(sys_path)
             self._changes += 1
         self._coldplug.forget(sys_path)
         self._database.forget(sys_path)

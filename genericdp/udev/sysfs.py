@@ -7,6 +7,7 @@ The rules of this file:
 
 import errno
 import os
+from bisect import bisect_left, insort
 from collections.abc import Container, Iterable, Iterator
 
 from genericdp.core.device import DeviceNumber
@@ -44,6 +45,28 @@ def and_above(sys_paths: Iterable[str], without: Container[str] = ()) -> list[st
             found.add(path)
             path = path.rpartition("/")[0]
     return sorted(found)
+
+
+class SysPaths:
+    """Sys paths in their order: what is at and below one is found without looking at all."""
+
+    def __init__(self) -> None:
+        self._paths: list[str] = []
+
+    def add(self, path: str) -> None:
+        """Add a path that is not among them."""
+        insort(self._paths, path)
+
+    def remove(self, path: str) -> None:
+        """Remove a path that is among them."""
+        del self._paths[bisect_left(self._paths, path)]
+
+    def at_and_below(self, path: str) -> list[str]:
+        """Those of them at this path and below it; sorted."""
+        # "0" follows "/": no other path lies between the two.
+        at, first, end = (bisect_left(self._paths, f"{path}{after}") for after in ("", "/", "0"))
+        itself = [path] if self._paths[at : at + 1] == [path] else []
+        return itself + self._paths[first:end]
 
 
 def node_of(number: DeviceNumber) -> str | None:

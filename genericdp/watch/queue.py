@@ -25,7 +25,7 @@ __all__ = ["Event", "EventQueue", "flags"]
 #: How many bytes a turn reads at most: 2000 events with short names.
 CHUNK = 1 << 16
 
-#: What a read costs, and each event in it, in seconds: twenty times of what they take.
+#: What a read costs if little comes of it, and each event in it, in seconds: twenty times of what they take.
 READ_S = 2e-3
 EVENT_S = 3e-5
 
@@ -45,11 +45,15 @@ class Event(NamedTuple):
 
 
 class EventQueue:
-    """Calls `hear` from the running event loop with the events of the watches."""
+    """Calls `hear` from the running event loop with the events of the watches.
 
-    def __init__(self, hear: Callable[[Iterable[Event]], None]) -> None:
+    read_s  what a read costs, in seconds: the more, the more follows from what is heard
+    """
+
+    def __init__(self, hear: Callable[[Iterable[Event]], None], *, read_s: float = READ_S) -> None:
         """Raises OSError if there is no inotify instance left."""
         self._hear = hear
+        self._read_s = read_s
         self._loop = asyncio.get_running_loop()
         self._paid_at = 0.0
         self._pause: asyncio.TimerHandle | None = None
@@ -84,7 +88,7 @@ class EventQueue:
             return
         count, events = _events_in(data)
         now = self._loop.time()
-        self._paid_at = max(self._paid_at, now) + READ_S + count * EVENT_S
+        self._paid_at = max(self._paid_at, now) + self._read_s + count * EVENT_S
         if self._paid_at - now > BURST_S:
             self._loop.remove_reader(self._inotify.fileno())
             self._pause = self._loop.call_at(self._paid_at, self._go_on)

@@ -198,32 +198,31 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "JSONDecodeError('Expecting value: line 1 column 1 (char 0)')"),
-        ("[]", "TypeError('list indices must be integers or slices, not str')"),
-        ("{}", "KeyError('version')"),
+        ("[]", "list indices must be integers or slices, not str"),
+        ("{}", "'version' is missing"),
         (
             '{"version": 1, "ties": [], "devices": {}}',
-            "AttributeError(\"'list' object has no attribute 'items'\")",
+            "'list' object has no attribute 'items'",
         ),
-        ('{"version": 1, "ties": {"a": 1}, "devices": {}}', "TypeError('1 is not a string')"),
-        ('{"version": 1, "ties": {}, "devices": {"a": {}}}', "KeyError('links')"),
+        ('{"version": 1, "ties": {"a": 1}, "devices": {}}', "1 is not a string"),
+        ('{"version": 1, "ties": {}, "devices": {"a": {}}}', "'links' is missing"),
         (
             '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a/b": -1}}',
-            "TypeError('-1 is not a number from 0 to 10000')",
+            "-1 is not a number from 0 to 10000",
         ),
         (
             '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a/b": 30000000}}',
-            "TypeError('30000000 is not a number from 0 to 10000')",
+            "30000000 is not a number from 0 to 10000",
         ),
         (
             '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a/b": true}}',
-            "TypeError('True is not a number from 0 to 10000')",
+            "True is not a number from 0 to 10000",
         ),
         (
             '{"version": 1, "ties": {}, "devices": {}, "replicas": {"a": 2}}',
-            "ValueError(\"'a' is not the name of a resource\")",
+            "'a' is not the name of a resource",
         ),
-        ('{"version": 1, "ties": {}, "devices": {}, "withdrawn": {"a": {}}}', "KeyError('resource')"),
+        ('{"version": 1, "ties": {}, "devices": {}, "withdrawn": {"a": {}}}', "'resource' is missing"),
     ],
 )
 def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why: str) -> None:
@@ -237,6 +236,15 @@ def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why
     state.save(Memory())
     assert Path(f"{state.path}.broken").read_text() == text
     assert StateFile(str(tmp_path)).load() == Memory()
+
+
+def test_a_file_that_is_not_json_is_called_that(tmp_path: Path) -> None:
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text("")
+    with pytest.raises(BrokenStateError) as broken:
+        state.load()
+    assert str(broken.value) == f"'{state.path}' is not JSON: Expecting value: line 1 column 1 (char 0)"
+    assert broken.value.hint == KEPT_ASIDE.format(state.path)
 
 
 def test_the_file_of_a_later_version_is_kept_aside_too(tmp_path: Path) -> None:
@@ -254,28 +262,28 @@ GOOD = {"resource": "a/b", "unit": "u", "port": "p", "hub": "h", "numa": None, "
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ({"numa": "0"}, "TypeError(\"'0' is not a number from 0 to 10000\")"),
-        ({"numa": 10**30}, f"TypeError('{10**30} is not a number from 0 to 10000')"),
-        ({"links": ["../etc/passwd"]}, "ValueError(\"'../etc/passwd' is not a link name\")"),
-        ({"links": [".."]}, "ValueError(\"'..' is not a link name\")"),
-        ({"links": [".new"]}, "ValueError(\"'.new' is not a link name\")"),
-        ({"links": [""]}, "ValueError(\"'' is not a link name\")"),
-        ({"links": ["a\0b"]}, "ValueError(\"'a\\\\x00b' is not a name\")"),
-        ({"links": ["\ud800"]}, "ValueError(\"'\\\\ud800' is not a name\")"),
-        ({"links": ["x" * 256]}, f"ValueError(\"'{'x' * 256}' is not a link name\")"),
-        ({"links": [7]}, "TypeError('7 is not a string')"),
-        ({"links": "a"}, "TypeError(\"'a' is not a list\")"),
-        ({"links": ["b"]}, "ValueError(\"'b' is not a link of 'a'\")"),
-        ({"links": ["a@"]}, "ValueError(\"'a@' is not a link of 'a'\")"),
-        ({"links": ["a@x y"]}, "ValueError(\"'a@x y' is not a link of 'a'\")"),
-        ({"numa": True}, "TypeError('True is not a number from 0 to 10000')"),
-        ({"spots": [["p", "s", 7]]}, "TypeError('7 is not a string')"),
-        ({"spots": [["p", "s"]]}, "ValueError(\"['p', 's'] is not a spot\")"),
-        ({"spots": [7]}, "TypeError('7 is not a list')"),
-        ({"spots": ["psw"]}, "TypeError(\"'psw' is not a list\")"),
-        ({"resource": "a"}, "ValueError(\"'a' is not the name of a resource\")"),
-        ({"resource": None}, "TypeError('None is not a string')"),
-        ({"resource": "\ud800"}, "ValueError(\"'\\\\ud800' is not a name\")"),
+        ({"numa": "0"}, "'0' is not a number from 0 to 10000"),
+        ({"numa": 10**30}, f"{10**30} is not a number from 0 to 10000"),
+        ({"links": ["../etc/passwd"]}, "'../etc/passwd' is not a link name"),
+        ({"links": [".."]}, "'..' is not a link name"),
+        ({"links": [".new"]}, "'.new' is not a link name"),
+        ({"links": [""]}, "'' is not a link name"),
+        ({"links": ["a\0b"]}, "'a\\x00b' is not a name"),
+        ({"links": ["\ud800"]}, "'\\ud800' is not a name"),
+        ({"links": ["x" * 256]}, f"'{'x' * 256}' is not a link name"),
+        ({"links": [7]}, "7 is not a string"),
+        ({"links": "a"}, "'a' is not a list"),
+        ({"links": ["b"]}, "'b' is not a link of 'a'"),
+        ({"links": ["a@"]}, "'a@' is not a link of 'a'"),
+        ({"links": ["a@x y"]}, "'a@x y' is not a link of 'a'"),
+        ({"numa": True}, "True is not a number from 0 to 10000"),
+        ({"spots": [["p", "s", 7]]}, "7 is not a string"),
+        ({"spots": [["p", "s"]]}, "['p', 's'] is not a spot"),
+        ({"spots": [7]}, "7 is not a list"),
+        ({"spots": ["psw"]}, "'psw' is not a list"),
+        ({"resource": "a"}, "'a' is not the name of a resource"),
+        ({"resource": None}, "None is not a string"),
+        ({"resource": "\ud800"}, "'\\ud800' is not a name"),
     ],
 )
 def test_an_entry_that_genericdp_cannot_have_written_is_refused(
@@ -296,7 +304,7 @@ def test_a_device_under_what_is_not_an_id_is_refused(tmp_path: Path, id_: str) -
     with pytest.raises(GenericdpError) as broken:
         state.load()
     why = f"{id_!r} is not a name" if not id_.isascii() else f"{id_!r} is not the id of a device"
-    assert str(broken.value) == f"'{state.path}' is broken: {ValueError(why)!r}"
+    assert str(broken.value) == f"'{state.path}' is broken: {why}"
 
 
 @pytest.mark.parametrize(
@@ -320,28 +328,28 @@ def test_a_withdrawn_id_that_is_not_one_of_its_device_is_refused(
     Path(state.path).write_text(json.dumps(document))
     with pytest.raises(GenericdpError) as broken:
         state.load()
-    assert str(broken.value) == f"'{state.path}' is broken: {ValueError(why)!r}"
+    assert str(broken.value) == f"'{state.path}' is broken: {why}"
 
 
 @pytest.mark.parametrize(
     ("held", "wrong", "why"),
     [
-        ("b", {}, ValueError("'b' is not an id of 'a'")),
-        ("a", {"device": "a b"}, ValueError("'a b' is not the id of a device")),
-        ("a", {"shared": 1}, TypeError("1 is not true or false")),
-        ("a", {"links": "a"}, TypeError("'a' is not a list")),
-        ("a", {"links": ["b@if00"]}, ValueError("'b@if00' is not a link of 'a'")),
+        ("b", {}, "'b' is not an id of 'a'"),
+        ("a", {"device": "a b"}, "'a b' is not the id of a device"),
+        ("a", {"shared": 1}, "1 is not true or false"),
+        ("a", {"links": "a"}, "'a' is not a list"),
+        ("a", {"links": ["b@if00"]}, "'b@if00' is not a link of 'a'"),
     ],
 )
 def test_a_holding_that_genericdp_cannot_have_written_is_refused(
-    tmp_path: Path, held: str, wrong: dict[str, object], why: Exception
+    tmp_path: Path, held: str, wrong: dict[str, object], why: str
 ) -> None:
     state = StateFile(str(tmp_path))
     entry = {"resource": "a/b", "device": "a", "shared": False, **wrong}
     Path(state.path).write_text(json.dumps({"version": 1, "ties": {}, "devices": {}, "held": {held: entry}}))
     with pytest.raises(GenericdpError) as broken:
         state.load()
-    assert str(broken.value) == f"'{state.path}' is broken: {why!r}"
+    assert str(broken.value) == f"'{state.path}' is broken: {why}"
 
 
 def test_of_a_long_mistake_only_the_beginning_is_reported(tmp_path: Path) -> None:
@@ -349,7 +357,7 @@ def test_of_a_long_mistake_only_the_beginning_is_reported(tmp_path: Path) -> Non
     Path(state.path).write_text(json.dumps({"version": 1, "ties": {"u": ["p" * 1000]}}))
     with pytest.raises(GenericdpError) as broken:
         state.load()
-    assert str(broken.value) == f"'{state.path}' is broken: TypeError(\"['{'p' * 487}…"
+    assert str(broken.value) == f"'{state.path}' is broken: ['{'p' * 498}…"
 
 
 def test_a_file_from_before_spots_were_saved_is_read(tmp_path: Path) -> None:
@@ -361,7 +369,7 @@ def test_a_file_from_before_spots_were_saved_is_read(tmp_path: Path) -> None:
 def test_a_file_of_other_bytes_is_broken_too(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     Path(state.path).write_bytes(b"\xff\xfe")
-    with pytest.raises(GenericdpError, match="is broken: UnicodeDecodeError"):
+    with pytest.raises(GenericdpError, match="is broken: 'utf-8' codec"):
         state.load()
     state.save(MEMORY)
     assert Path(f"{state.path}.broken").read_bytes() == b"\xff\xfe"
@@ -370,7 +378,7 @@ def test_a_file_of_other_bytes_is_broken_too(tmp_path: Path) -> None:
 def test_a_file_that_is_nested_without_end_is_broken_too(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
     Path(state.path).write_text("[" * 100_000)
-    with pytest.raises(GenericdpError, match="is broken: RecursionError"):
+    with pytest.raises(GenericdpError, match="is broken: maximum recursion depth exceeded"):
         state.load()
 
 

@@ -1,6 +1,7 @@
 """All devices of a machine: those of udev and bare nodes together, kept up to date by hints."""
 
 import asyncio
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -93,6 +94,26 @@ def test_bare_nodes_are_judged_once_for_all_hints_that_came_together(
     assert machine.apply(*(NodeChange(str(path)) for path in paths), Uevent("change", "/sys/x", "", "udev"))
     assert machine.devices.keys() == {str(path) for path in paths}
     assert len(asked) == len(set(asked)) == 50
+
+
+def test_a_node_whose_times_changed_is_not_judged_again(
+    udev: FakeUdev, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever changed the times of one of 600 nodes 90 times a second took a whole processor."""
+    make_node(udev.dev / "acme0", 0)
+    machine = a_machine(udev, f"{udev.dev}/acme*")
+    asked: list[DeviceNumber] = []
+    monkeypatch.setattr(sysfs, "node_of", asked.append)
+
+    os.utime(udev.dev / "acme0")
+    assert not machine.apply(NodeChange(f"{udev.dev}/acme0"))
+    assert asked == []
+    # What udev, the kernel or a rescan may know by now is asked for.
+    machine.apply(Uevent("add", "/sys/devices/x", "tty", "kernel"))
+    machine.apply(Resync(RescanCause.UNREAD))
+    os.chown(udev.dev / "acme0", 1000, 1000)
+    assert machine.apply(NodeChange(f"{udev.dev}/acme0"))
+    assert len(asked) == 3
 
 
 def test_what_happens_to_a_directory_and_to_what_is_in_it_is_one_look(udev: FakeUdev) -> None:

@@ -19,9 +19,11 @@ MOST = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text(encoding="as
 class Ear:
     """What the queue of a directory passed on, read by read."""
 
-    def __init__(self, directory: Path, mask: int = flags.ATTRIB | flags.CREATE) -> None:
+    def __init__(
+        self, directory: Path, mask: int = flags.ATTRIB | flags.CREATE, *, read_s: float = queue.READ_S
+    ) -> None:
         self.reads: list[list[Event]] = []
-        self.queue = EventQueue(self._hear)
+        self.queue = EventQueue(self._hear, read_s=read_s)
         self.queue.watch(str(directory), mask)
 
     @property
@@ -78,9 +80,8 @@ async def test_many_small_reads_are_paused_like_a_large_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who causes one event for each turn of the loop must not have the daemon read in each."""
-    monkeypatch.setattr(queue, "READ_S", 1.0)
     monkeypatch.setattr(queue, "BURST_S", 9.5)
-    ear = Ear(tmp_path, flags.CREATE)
+    ear = Ear(tmp_path, flags.CREATE, read_s=1.0)
     for index in range(100):
         (tmp_path / f"{index}").touch()
         await asyncio.sleep(0)
@@ -93,8 +94,7 @@ async def test_a_queue_that_is_closed_while_it_pauses_stays_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queue, "BURST_S", 0.0)
-    monkeypatch.setattr(queue, "READ_S", 0.01)
-    ear = Ear(tmp_path)
+    ear = Ear(tmp_path, read_s=0.01)
     (tmp_path / "a").touch()
     await until(lambda: ear.reads)
     (tmp_path / "b").touch()

@@ -46,8 +46,10 @@ def load(saved: bytes, boot: str = "") -> Memory:
         document = json.loads(saved.decode())
         version = document["version"]
         memory = _parse(document, boot) if version == FORMAT else None
+    except json.JSONDecodeError as error:
+        raise UnreadableMemoryError(f"is not JSON: {error}") from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        why = repr(error)
+        why = f"{error} is missing" if isinstance(error, KeyError) else f"{error}"
         if len(why) > _LONGEST_REASON:
             why = f"{why[:_LONGEST_REASON]}…"
         raise UnreadableMemoryError(f"is broken: {why}") from error

@@ -2,12 +2,14 @@
 
 import asyncio
 import socket
+import threading
+import time
 from functools import partial
 
 import pytest
 
 from genericdp.simulator.changes import Changes
-from tests.scenes.waiting import idle, until
+from tests.scenes.waiting import NAP_S, idle, until
 
 
 async def test_what_is_so_already_is_not_waited_for() -> None:
@@ -37,6 +39,27 @@ async def test_with_changes_it_asks_once_for_each() -> None:
 async def test_without_changes_it_asks_in_each_round_of_the_loop() -> None:
     rounds = iter(range(3))
     await until(lambda: next(rounds) == 2)
+
+
+async def test_a_wait_leaves_the_processor_to_others_while_nothing_happens() -> None:
+    asked, began = 0, time.monotonic()
+
+    def never() -> bool:
+        nonlocal asked
+        asked += 1
+        return False
+
+    with pytest.raises(TimeoutError):
+        await until(never, timeout_s=0.1)
+    assert 1 < asked <= 2 + (time.monotonic() - began) / NAP_S
+
+
+async def test_what_another_thread_or_a_timer_brings_ends_a_wait() -> None:
+    came = threading.Event()
+    threading.Timer(0.01, came.set).start()
+    await until(came.is_set)
+    asyncio.get_running_loop().call_later(0.01, came.clear)
+    await until(lambda: not came.is_set())
 
 
 async def test_the_loop_is_idle_once_what_is_due_and_what_follows_from_it_is_done() -> None:

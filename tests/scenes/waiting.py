@@ -3,18 +3,23 @@
 The rules of this file:
 
 * A wait is woken by what happens. Of what tells nobody, each round of the event loop may bring it.
+* A wait does not spin: other threads, such as those of gRPC, and other processes need the processor.
 * That nothing happens is known once the event loop is idle, not after some rounds.
 * A wait in vain ends before the watchdog of the test does, and says what it waited for.
 """
 
 import asyncio
 import linecache
+import select
 from collections.abc import Callable
 
 from genericdp.simulator.changes import Changes
 
 #: How long to wait for what takes milliseconds, in seconds.
 PATIENCE_S = 30.0
+
+#: How long an event loop without work may sleep, in seconds: what another thread brings wakes nobody.
+NAP_S = 0.002
 
 
 async def until(
@@ -58,10 +63,24 @@ async def _wait_in_rounds(
 ) -> None:
     try:
         async with asyncio.timeout(timeout_s):
-            while not condition():  # noqa: ASYNC110  (it has no event)
+            while not condition():
                 await asyncio.sleep(0)
+                _nap(asyncio.get_running_loop())
     except TimeoutError:
         raise TimeoutError(f"not true after {timeout_s:g} s; {describe()}") from None
+
+
+def _nap(loop: asyncio.AbstractEventLoop) -> None:
+    """Sleep as the loop itself would, but not for long: until a descriptor or a timer of it is ready.
+
+    The loop would not: who waits in rounds always has something to do in the next one.
+    """
+    if loop._ready:  # type: ignore[attr-defined]
+        return
+    timers = loop._scheduled  # type: ignore[attr-defined]
+    nap_s = min(NAP_S, timers[0].when() - loop.time()) if timers else NAP_S
+    if nap_s > 0:
+        select.select([loop._selector], [], [], nap_s)  # type: ignore[attr-defined]
 
 
 def _line_of(condition: Callable[[], object]) -> str:

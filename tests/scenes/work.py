@@ -43,22 +43,32 @@ def lines_run(work: Callable[[], object]) -> int:
 def growth(work: Callable[[int], object], size: int) -> float:
     """How many times as long `work(FACTOR * size)` takes as `work(size)`, in processor time.
 
-    The shortest of at least three runs counts; of more, if they are too short to measure well. Both take
-    turns, because a machine is slow for whole milliseconds.
+    Of the smaller work, the shortest of at least three runs counts; of more, if they are too short to measure
+    well. The larger work takes most of the time: it is repeated as often only while it is not in proportion,
+    because a machine is slow for whole milliseconds.
     """
-    taken: dict[int, list[float]] = {FACTOR * size: [], size: []}
+    smaller: list[float] = []
     gc.collect()
-    while len(taken[size]) < 3 or (sum(taken[size]) < 0.005 and len(taken[size]) < 100):
-        for each, times in taken.items():
-            started = time.thread_time()
-            work(each)
-            times.append(time.thread_time() - started)
-    return min(taken[FACTOR * size]) / min(taken[size])
+    while len(smaller) < 3 or (sum(smaller) < 0.005 and len(smaller) < 100):
+        smaller.append(_taken(work, size))
+    larger = [_taken(work, FACTOR * size)]
+    for _ in range(len(smaller) - 1):
+        if min(larger) < IN_PROPORTION * min(smaller):
+            break
+        smaller.append(_taken(work, size))
+        larger.append(_taken(work, FACTOR * size))
+    return min(larger) / min(smaller)
 
 
 def growth_of_memory(work: Callable[[int], object], size: int) -> float:
     """How many times as much memory `work(FACTOR * size)` needs at its peak as `work(size)`."""
     return _peak(lambda: work(FACTOR * size)) / _peak(lambda: work(size))
+
+
+def _taken(work: Callable[[int], object], size: int) -> float:
+    started = time.thread_time()
+    work(size)
+    return time.thread_time() - started
 
 
 def _peak(work: Callable[[], object]) -> int:

@@ -122,11 +122,10 @@ def test_the_older_reader_of_toml_needs_as_little_for_the_same_texts() -> None:
     code = (
         "import resource\n"
         "resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))\n"
-        "from genericdp.core.reading.parse import parse_rules, parse_settings\n"
+        "from genericdp.core.reading.toml import parse_toml\n"
         "from tests.scenes.texts import LARGE, TOO_DEEP\n"
         "for text in (*LARGE.values(), *TOO_DEEP.values()):\n"
-        "    parse_rules('x.toml', text(40_000), 'example.com')\n"
-        "    parse_settings('x.toml', text(40_000))\n"
+        "    parse_toml('x.toml', text(40_000))\n"
         "print('read')\n"
     )
     for python in (sys.executable, os.environ["GENERICDP_FLOOR_PYTHON"]):

@@ -15,6 +15,7 @@ from genericdp.core.memory.held import PODS_SETTLE_S
 from genericdp.core.memory.memory import Memory, resumed
 from tests.properties.pods import Pod as GivenPod
 from tests.properties.pods import allocated, apart, behind_links, check_lists, healthy
+from tests.properties.searching import for_each_of_many
 from tests.properties.test_laws_of_the_holdings import PORTS, UNITS, Physical
 from tests.properties.test_laws_of_the_holdings import RULES as NODE_RULES
 from tests.properties.test_laws_of_the_holdings import Node as Holder
@@ -166,6 +167,7 @@ histories = st.lists(
 
 
 @pytest.mark.parametrize("rules", sorted(RULES))
+@for_each_of_many
 @given(histories)
 def test_no_two_pods_have_one_twin_and_none_gets_another_one_though_the_memory_is_lost(
     rules: str, history: list[tuple[str, ...]]
@@ -236,6 +238,7 @@ def check_card(rules: str, history: list[tuple[str, ...]]) -> None:
 
 
 @pytest.mark.parametrize("rules", sorted(CARD_RULES))
+@for_each_of_many
 @given(history=st.lists(st.one_of(plugging, pods, lose), max_size=20))
 def test_no_two_pods_have_one_sibling_though_the_memory_is_lost(
     rules: str, history: list[tuple[str, ...]]
@@ -294,6 +297,7 @@ losses = st.tuples(
 
 
 @pytest.mark.parametrize("rules", sorted(OF_GROUPS))
+@for_each_of_many
 @example([("plug", "C", "1", 0), ("admit", 0), ("bind", "C", 0), ("lose",), ("plug", "A", "2", 1)])
 @given(history=losses)
 def test_a_pod_has_all_its_links_and_they_lead_to_what_it_got_though_the_memory_is_lost(
@@ -340,6 +344,7 @@ class EditedNode(LostNode):
 
 
 @pytest.mark.parametrize("rules", sorted(NODE_RULES))
+@for_each_of_many
 @example([("plug", "A", "1", 0), ("admit", 0), ("lose_with", "shared"), ("admit", 0)])
 @example(
     [

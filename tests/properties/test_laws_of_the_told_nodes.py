@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.saved import dump, load
+from tests.properties.searching import for_each_of_many
 from tests.scenes.builders import a_device, a_usb_serial
 from tests.scenes.edits import Node, rule
 from tests.scenes.storage import DISK_RULE, an_nvme_controller, below
@@ -83,6 +84,7 @@ def _with(told: Mapping[str, str], name: str, value: str) -> Mapping[str, str]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@for_each_of_many
 @example([("A50285BI", "", True, False), ("", "", True, False), ("", "A50285BI", True, True)])
 @given(looks)
 def test_no_pod_gets_a_node_that_another_one_has_whatever_its_unit_says_now(

@@ -22,6 +22,7 @@ from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
 from genericdp.errors import UnreadError
 from genericdp.inputs import take
+from tests.properties.searching import for_each_of_many
 from tests.properties.test_laws_of_the_holdings import KIT, PORTS, UNITS, properties_of, table
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, by_sys_path, resources_of
 from tests.scenes.rules import DOMAIN
@@ -315,6 +316,7 @@ def test_a_held_id_goes_to_no_other_unit_while_its_own_is_plugged_in(
 
 
 @pytest.mark.parametrize("rules", sorted(RULES.keys() - {VIRTUAL}))
+@for_each_of_many
 @given(pair=st.sampled_from(PAIRS[:3]), history=st.lists(operations, max_size=10))
 def test_the_pod_gets_its_unit_again_where_that_was_last(
     rules: str, pair: str, history: list[tuple[object, ...]]

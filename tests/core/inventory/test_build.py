@@ -126,7 +126,7 @@ def test_devices_that_nothing_tells_apart_are_named() -> None:
     assert sorted(ids_of(inventory)) == list(inventory.unsure)
 
 
-def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None:
+def test_identical_dongles_keep_their_ids_over_2000_shuffled_rebuilds() -> None:
     """Kernel names, bus numbers, device numbers, order and snapshots differ each time."""
     chance = random.Random(2026)  # noqa: S311  (chance, not secrets)
     plugged = {
@@ -139,7 +139,7 @@ def test_identical_dongles_keep_their_ids_over_10000_shuffled_rebuilds() -> None
     builder = Builder(resources_of(FTDI), DOMAIN)
     memory = Memory()
     seen: set[tuple[str, str]] = set()
-    for round_ in range(10_000):
+    for round_ in range(2_000):
         ports = (
             chance.choice((["2.1", "2.2"], ["2.2", "2.1"], ["2.1"], ["2.2"])) if round_ else ["2.2", "2.1"]
         )

@@ -167,14 +167,17 @@ def rule_files() -> Iterator[str]:
 
 def test_what_the_parser_takes_the_schema_takes() -> None:
     taken = refused = 0
-    for text in rule_files():
+    for number, text in enumerate(rule_files()):
         _, problems = parse_rules("x.toml", text, "example.com")
+        # Of what the parser refuses, the schema may take some; a part shows that it does not take all.
+        if problems and number % 5:
+            continue
         sound = TAKES_RULES.is_valid(tomli.loads(text))
         assert sound or problems, text
         taken += not problems
         refused += not sound
     assert taken > 500
-    assert refused > 3000
+    assert refused > 600
 
 
 def test_what_the_parser_takes_as_settings_the_schema_takes() -> None:

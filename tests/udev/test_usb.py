@@ -107,16 +107,18 @@ def test_a_device_that_the_service_manager_keeps_from_us(
 def test_a_device_that_is_another_after_its_reset_is_waited_for_until_it_is_gone(
     bed: Testbed, plugged: SimpleNamespace
 ) -> None:
-    dongle = gadgets.serial_dongle()
+    leaving = Timer(0.02, lambda: bed.unplug(gadgets.serial_dongle()))
 
     class Bootloader(Unit):
         def reset(self) -> None:
-            Timer(0.02, lambda: bed.unplug(dongle)).start()
+            leaving.start()
             super().reset()
 
     plugged.unit = Bootloader(usb.core.USBError("Entity not found", -5, errno.ENOENT))
     reset(1, 5)
 
+    # Its node goes first, and then the rest of it.
+    leaving.join()
     assert told() == ("cannot reset USB device '/dev/bus/usb/001/005': it does not exist", "")
     assert plugged.unit.disposed
 

@@ -130,6 +130,7 @@ async def test_containers_whose_shims_hang_delay_no_other_one(
         assert stops(scene) == [("four", "main", 30)]
 
 
+@pytest.mark.usefixtures("evidence_is_asked_for_soon")
 async def test_a_container_that_holds_another_device_is_left_alone(short_dir: Path) -> None:
     async with a_scene(short_dir, STICK, OTHER, rules=BOTH) as scene:
         await scene.until_allocatable(2)
@@ -199,6 +200,7 @@ async def test_a_swap_while_the_daemon_was_away_is_seen_when_it_starts(short_dir
         assert minors_in(pod.container("main")) == [3]
 
 
+@pytest.mark.usefixtures("evidence_is_asked_for_soon")
 async def test_a_restarted_daemon_leaves_alone_what_is_right(short_dir: Path) -> None:
     async with a_scene(short_dir, STICK, rules=BOTH) as scene:
         await scene.until_allocatable(1)
@@ -325,20 +327,25 @@ async def test_a_runtime_that_may_not_be_the_kubelets_settles_nothing(
         await until(lambda: len(stops(scene)) == 1)
 
 
-@pytest.mark.timeout_s(9000)
 @pytest.mark.parametrize(
     ("rules", "after", "minor"), [(STOP, None, None), (RESTART, RENAMED, 3)], ids=["unplug", "replug"]
 )
 async def test_a_kubelet_that_knows_no_pods_does_not_settle_that_nobody_holds_the_device(
-    short_dir: Path, rules: str, after: UdevDevice | None, minor: int | None
+    short_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rules: str,
+    after: UdevDevice | None,
+    minor: int | None,
 ) -> None:
     """It has restarted and cannot reach the API server. Containers run on meanwhile."""
+    monkeypatch.setattr(comeback, "ASK_AGAIN_S", 0.05)
     passed_s = 0.0
     async with a_scene(short_dir, STICK, rules=rules, now=lambda: time.monotonic() + passed_s) as scene:
         await scene.until_allocatable(1)
         pod = await scene.admit()
         main = pod.container("main")
         await until_judged(scene, *(["ftdi_A"] if after else []))
+        monkeypatch.setattr(comeback, "ASK_AGAIN_S", ASK_AGAIN_S)
         await scene.kubelet.restart(readmit=False)
         await scene.until_allocatable(1)
         scene.unplug(STICK)

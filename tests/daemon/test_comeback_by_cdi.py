@@ -24,7 +24,7 @@ BY_NAME = (
 RULE = FTDI_RULE.replace("{index}", "-{id}") + 'on_replug = "restart"\ndebounce = "20ms"\n'
 both_answers = pytest.mark.parametrize("answer", [AnswerBy.DEVICES, AnswerBy.CDI])
 
-pytestmark = pytest.mark.usefixtures("kubelet_knows_its_pods")
+pytestmark = pytest.mark.usefixtures("kubelet_knows_its_pods", "evidence_is_asked_for_soon")
 
 
 def stick(number: int, serial: str) -> UdevDevice:

@@ -25,7 +25,7 @@ every_runtime = pytest.mark.parametrize(
     ids=lambda each: f"{each.personality.value}-{each.low_level.value}",
 )
 
-pytestmark = pytest.mark.usefixtures("kubelet_knows_its_pods")
+pytestmark = pytest.mark.usefixtures("kubelet_knows_its_pods", "evidence_is_asked_for_soon")
 
 
 async def test_a_privileged_container_that_has_its_device_under_the_name_of_another_is_left_alone(

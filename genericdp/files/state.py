@@ -11,9 +11,11 @@ The rules of this file:
 * A file that this process has neither read nor written is never replaced: its file system may have been
   mounted after the start. It is kept aside: pods got their devices according to this process's memory.
 * While the file cannot be written, the memory is kept beside the links, which last until the next boot. It
-  counts as long as the file that it was to replace is in place, and says whether that was this process's.
+  counts unless another memory has taken the place of the one that it was to replace. It names that one by its
+  content, because the state directory may be moved to another disk, and says whether it was this process's.
 """
 
+import hashlib
 import json
 import os
 import time
@@ -40,8 +42,7 @@ _LATEST_S = 253_402_300_799
 _UNTIL_THEN = "until the memory is saved, ids of twins and of absent devices do not survive a {}"
 
 _MOUNT_AGAIN = (
-    "the directory was removed while it was mounted here; a restart of the pod or service mounts a new one "
-    "and loses what is remembered"
+    "the directory was removed while it was mounted here; a restart of the pod or service mounts a new one"
 )
 
 _NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
@@ -88,7 +89,7 @@ class StateFile:
         Raises BrokenStateError if its content cannot be understood; the next `save` keeps it aside. Raises
         GenericdpError if it cannot be read, or if others can write it.
         """
-        self.is_spare = False
+        self._saved, self._broken, self.is_spare = b"", "", False
         try:
             memory = self._load()
         except BrokenStateError:
@@ -101,7 +102,6 @@ class StateFile:
         return spare
 
     def _load(self) -> Memory:
-        self._broken = ""
         try:
             data, self._file = read_whole(self.path)
             memory = saved.load(data, self._boot)
@@ -159,14 +159,15 @@ class StateFile:
         return aside
 
     def _load_spare(self) -> Memory | None:
-        """The memory beside the links, if it was to replace this very file in this boot."""
+        """The memory beside the links, if it is of this boot and may follow the one that was read, if any."""
         with suppress(
             OSError, UntrustedError, TypeError, ValueError, RecursionError, saved.UnreadableMemoryError
         ):
             kept = read_whole(self._spare)[0] if self._spare else b""
             note, _, data = kept.partition(b"\n")
             replaces, was_own = json.loads(note)
-            if replaces == _as_json(identity_at(self.path)) and saved.boot_of(data) == self._boot:
+            may_follow = not self._saved or replaces == _digest(self._saved)
+            if may_follow and saved.boot_of(data) == self._boot:
                 memory = saved.load(data, self._boot)
                 # The file was only read because it is in the place of the one that this memory was in.
                 self._file = self._file if was_own else None
@@ -179,12 +180,20 @@ class StateFile:
         if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
             return False
         found = identity_at(self.path)
-        note = json.dumps([_as_json(found), found is None or found == self._file])
+        is_own = found is None or found == self._file
+        note = json.dumps([_digest(self._saved if is_own and self._saved else self._content()), is_own])
         try:
             write_whole(self._spare, note.encode() + b"\n" + data)
         except (OSError, UntrustedError):
             return False
         return True
+
+    def _content(self) -> bytes:
+        """What is in the file, nothing if that cannot be read."""
+        try:
+            return read_whole(self.path)[0]
+        except (OSError, UntrustedError):
+            return b""
 
     def _remove_spare(self) -> None:
         # If it stays, it was to replace another file than the one that is there now.
@@ -216,8 +225,8 @@ def _until_then(is_kept: bool) -> str:
     return _UNTIL_THEN.format("reboot" if is_kept else "restart of the daemon or a reboot")
 
 
-def _as_json(file: FileIdentity | None) -> list[int] | None:
-    return None if file is None else [*file]
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _aside(path: str, file: FileIdentity) -> str:

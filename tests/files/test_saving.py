@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from shutil import rmtree
+from shutil import copy, rmtree
 
 import pytest
 
@@ -14,7 +14,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.errors import GenericdpError
 from genericdp.files.saving import Saving
-from genericdp.files.state import BOOT_VARIABLE, StateFile, this_boot
+from genericdp.files.state import BOOT_VARIABLE, BrokenStateError, StateFile, this_boot
 from genericdp.log_lines import fields_of
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import LoopTime
@@ -155,7 +155,7 @@ async def test_a_directory_that_was_removed_where_it_is_mounted_from_is_said_at_
         assert error is not None
         assert error.hint == (
             "the directory was removed while it was mounted here; a restart of the pod or service mounts a "
-            "new one and loses what is remembered; until the memory is saved, "
+            "new one; until the memory is saved, "
             "ids of twins and of absent devices do not survive a restart of the daemon or a reboot"
         )
         saving.close()
@@ -270,15 +270,38 @@ async def test_a_memory_that_is_mounted_after_the_start_and_full_is_kept_aside_a
         assert saved(state) == memory(1)
 
 
-def test_one_that_was_to_replace_a_file_that_is_damaged_counts(tmp_path: Path, link_dir: Path) -> None:
-    state = tmp_path / "state"
+@pytest.mark.parametrize("how", ["with its file", "with a damaged file", "without its file"])
+async def test_it_counts_on_another_disk(tmp_path: Path, link_dir: Path, how: str) -> None:
+    """A disk that is full or fails is replaced while the daemon does not run."""
+    state, other = tmp_path / "state", tmp_path / "other"
     with a_file_system_at(state):
         StateFile(str(state)).save(memory(1))
         kept(state, link_dir, 2)
-        file = state / "memory.json"
-        was = file.stat()
-        file.write_bytes(bytes(was.st_size))
-        os.utime(file, ns=(was.st_atime_ns, was.st_mtime_ns))
+        other.mkdir()
+        if how != "without its file":
+            copy(state / "memory.json", other)
+        if how == "with a damaged file":
+            (other / "memory.json").write_bytes(b"\0")
+    saving = Saving(str(other), link_dir=str(link_dir))
+    assert saving.begin() == memory(2)
+    saving.close()
+    assert saved(other) == memory(2)
+    assert (other / "memory.json.broken").exists() is (how == "with a damaged file")
+    assert [*link_dir.iterdir()] == []
+
+
+def test_it_counts_in_the_place_of_a_file_that_the_daemon_could_not_understand(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    state = tmp_path / "state"
+    with a_file_system_at(state):
+        (state / "memory.json").write_bytes(b"\0")
+        keeping = StateFile(str(state), this_boot(), str(link_dir))
+        with a_full(state):
+            with pytest.raises(BrokenStateError):
+                keeping.load()
+            with pytest.raises(GenericdpError):
+                keeping.save(memory(2))
         assert Saving(str(state), link_dir=str(link_dir)).load() == memory(2)
 
 

@@ -193,6 +193,8 @@ class Daemon:
             self._step(answer)
 
     def _step(self, answer: Answer | None = None) -> None:
+        # What made this step necessary may have taken longer than the hints that came meanwhile.
+        self._devices.apply(*self._pending.take())
         answer = self._answer = joined(self._answer, answer)
         taken, memory = take(self._builder, self._devices, self.memory, self._now(), answer)
         inventory = without_links(taken, self._links.apply({**taken.links(), **taken.held_links}))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from genericdp import forgetting
+from genericdp.core.hint import Hint
 from genericdp.core.memory import held, memory
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
@@ -20,6 +21,7 @@ from tests.scenes.builders import a_modem, a_usb_serial
 from tests.scenes.rules import FTDI, FTDI_RULE, MODEM, MODEM_RULE
 from tests.scenes.scene import LoopTime, a_scene, both_generations, both_runtimes, minors_in, nodes_in
 from tests.scenes.service import links_in
+from tests.scenes.udev import FakeUdev
 from tests.scenes.waiting import idle, until
 
 WITHOUT_GRACE = FTDI_RULE + 'unplug_grace = "0s"\n'
@@ -173,6 +175,31 @@ async def test_a_directory_that_is_removed_and_made_anew_is_found_again(short_di
         scene.kubelet.faults.remove_directory()
         await scene.kubelet.start()
         await scene.until_allocatable(1)
+
+
+async def test_a_step_knows_what_was_told_before_it(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a runtime did not answer at the start, another device took the node: the first step linked it."""
+    stick, other = a_usb_serial(0), a_usb_serial(0, serial="OTHER")
+    async with a_scene(short_dir, stick) as scene:
+        await scene.until_allocatable(1)
+        there, seen = scene.udev.devices, dict(scene.udev.devices)
+
+        def look(*hints: Hint) -> bool:
+            if hints:
+                seen.clear()
+                seen.update(there)
+            return bool(hints)
+
+        monkeypatch.setattr(scene.udev, "apply", look)
+        monkeypatch.setattr(FakeUdev, "devices", seen)
+        monkeypatch.setattr(scene.daemon._devices, "_all", seen)
+        scene.unplug(stick)
+        scene.plug(other)
+        scene.daemon.step()
+        assert links_in(scene.settings) == {
+            "ftdi_A50285BI": "ftdi_A50285BI",
+            "ftdi_OTHER": scene.udev.node(other),
+        }
 
 
 async def test_an_idle_daemon_sends_nothing(short_dir: Path) -> None:

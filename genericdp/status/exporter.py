@@ -37,9 +37,9 @@ _REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """An answer."""
+    """An answer. Many clients may get the same one, so its text is kept as it is sent."""
 
-    text: str
+    text: bytes
     status: int = 200
     kind: str = _PLAIN
 
@@ -62,19 +62,21 @@ class Exporter:
             method, path = _parse(head)
             page = await self._page(method, path)
         except TimeoutError:
-            page = Page("no request arrived in time\n", 408)
+            page = Page(b"no request arrived in time\n", 408)
         except asyncio.LimitOverrunError:
-            page = Page("the request is too long\n", 431)
+            page = Page(b"the request is too long\n", 431)
         except ValueError:
-            page = Page("this is not HTTP\n", 400)
-        await send(writer, _render(page, with_text=method != "HEAD"), PATIENCE_S)
+            page = Page(b"this is not HTTP\n", 400)
+        await send(writer, _head_of(page), PATIENCE_S)
+        if method != "HEAD":
+            await send(writer, page.text, PATIENCE_S)
 
     async def _page(self, method: str, path: str) -> Page:
         if method not in ("GET", "HEAD"):
-            return Page("only GET and HEAD\n", 405)
+            return Page(b"only GET and HEAD\n", 405)
         make = self._pages.get(path)
         if make is None:
-            return Page(f"try {', '.join(self._pages)}\n", 200 if path == "/" else 404)
+            return Page(f"try {', '.join(self._pages)}\n".encode(), 200 if path == "/" else 404)
         return await make()
 
 
@@ -86,13 +88,11 @@ def _parse(head: bytes) -> tuple[str, str]:
     return method, target.partition("?")[0]
 
 
-def _render(page: Page, *, with_text: bool) -> bytes:
-    body = page.text.encode()
-    head = (
+def _head_of(page: Page) -> bytes:
+    return (
         f"HTTP/1.1 {page.status} {_REASONS[page.status]}\r\n"
         f"Content-Type: {page.kind}\r\n"
-        f"Content-Length: {len(body)}\r\n"
+        f"Content-Length: {len(page.text)}\r\n"
         + ("Allow: GET, HEAD\r\n" if page.status == 405 else "")
         + "Connection: close\r\n\r\n"
-    )
-    return head.encode("ascii") + (body if with_text else b"")
+    ).encode("ascii")

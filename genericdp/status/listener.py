@@ -4,15 +4,20 @@ The rules of this file:
 
 * A client never ends the daemon and never makes it wait: slow or excess clients are disconnected;
   these are told why.
+* A connection counts until the client has received its answer. What a client does not read stays in the
+  kernel, which may count it as memory of the daemon.
 * A unix socket has its mode before anybody can connect. A socket on which nobody listens was left by a
   process that was killed, and is replaced; one on which somebody listens is left alone.
 """
 
 import asyncio
 import errno
+import fcntl
 import os
 import socket
 import stat
+import struct
+import termios
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -35,6 +40,16 @@ AT_A_TIME = 1
 
 #: How many connections wait to be accepted, in the kernel.
 QUEUE = 128
+
+#: How much the kernel keeps for a client of a port, in bytes: twice that, with its own data, and not 4 MiB.
+SEND_BUFFER = 1 << 16
+
+#: How long a client may take to receive the end of its answer, in seconds, and how often that is looked at.
+PATIENCE_S = 5.0
+LOOK_S = 0.02
+
+#: On close, drop what was not received (socket(7)).
+_DROP = struct.pack("ii", 1, 0)
 
 #: The longest line of a question, in bytes.
 LINE_LIMIT = 8192
@@ -175,6 +190,8 @@ class Listener:
             # a client that does not read would keep it.
             self._asking.pop(task, None)
             if not writer.transport.is_closing() or writer.transport.get_write_buffer_size():
+                if _not_received(writer):
+                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP)
                 writer.transport.abort()
 
         task = asyncio.get_running_loop().create_task(self._serve_one(reader, writer))
@@ -184,6 +201,7 @@ class Listener:
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._answer(reader, writer)
+            await _until_received(writer)
             writer.close()
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
             pass  # gone, too slow, or a line over the limit: nobody is left to answer
@@ -193,11 +211,30 @@ class Listener:
 
 async def send(writer: asyncio.StreamWriter, data: bytes, patience_s: float) -> None:
     """Send it all. Raises TimeoutError if the client does not read in time, OSError if it is gone."""
-    # Nothing stays in a buffer of this process: what is sent is in the kernel's.
+    # No more than a piece stays in a buffer of this process: what is sent is in the kernel's.
     writer.transport.set_write_buffer_limits(high=0)
-    writer.write(data)
     async with asyncio.timeout(patience_s):
-        await writer.drain()
+        for at in range(0, len(data), SEND_BUFFER):
+            writer.write(memoryview(data)[at : at + SEND_BUFFER])
+            await writer.drain()
+
+
+async def _until_received(writer: asyncio.StreamWriter) -> None:
+    """Return once the client has everything. Raises TimeoutError if that takes too long."""
+    if writer.can_write_eof():
+        writer.write_eof()
+    async with asyncio.timeout(PATIENCE_S):
+        while _not_received(writer):  # noqa: ASYNC110  (nobody tells when it was received)
+            await asyncio.sleep(LOOK_S)
+
+
+def _not_received(writer: asyncio.StreamWriter) -> int:
+    """How many bytes are in the kernel for the client: not acknowledged (tcp(7)), or not read (unix(7))."""
+    try:
+        answer = fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+    except (OSError, ValueError):  # it is closed
+        return 0
+    return int(struct.unpack("i", answer)[0])
 
 
 def _unix_socket(path: str) -> socket.socket:
@@ -229,6 +266,8 @@ def _ip_socket(address: str) -> socket.socket:
     try:
         listening.setblocking(False)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Those that are accepted inherit it.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         listening.bind((host.strip("[]"), int(port)))
         listening.listen(QUEUE)
     except BaseException:

@@ -64,7 +64,7 @@ class Pages:
         samples = Samples(FAMILIES)
         for _ in fill(samples, self.facts(holdings), this_process()):
             await asyncio.sleep(0)  # everything else gets its turn
-        return Page(samples.render(), kind=CONTENT_TYPE)
+        return Page(samples.render().encode(), kind=CONTENT_TYPE)
 
     def facts(self, holdings: Holdings | None) -> Facts:
         """The state of the daemon now."""
@@ -109,7 +109,7 @@ class Pages:
 
 
 def _verdict(why_not: str) -> Page:
-    return Page(why_not, 503) if why_not else Page("ok\n")
+    return Page(why_not.encode(), 503) if why_not else Page(b"ok\n")
 
 
 def this_process() -> Process:

@@ -18,10 +18,10 @@ from tests.scenes.waiting import until
 @asynccontextmanager
 async def exporting(path: Path) -> AsyncIterator[Exporter]:
     async def page() -> Page:
-        return Page("a 1\n", kind="text/plain; version=0.0.4")
+        return Page(b"a 1\n", kind="text/plain; version=0.0.4")
 
     async def bad() -> Page:
-        return Page("no\n", 503)
+        return Page(b"no\n", 503)
 
     exports = Exporter(f"unix:{path}", {"/metrics": page, "/healthz": bad})
     await exports.listener.open()

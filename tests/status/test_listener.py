@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import GenericdpError
+from genericdp.status import listener
 from genericdp.status.listener import LINE_LIMIT, Answer, Listener, send
 from tests.scenes.asking import answer_to, connected
-from tests.scenes.waiting import until
+from tests.scenes.waiting import idle, until
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -30,6 +31,12 @@ async def listening(address: str, answer: Answer = echo, *, most: int = 16) -> A
         yield listener
     finally:
         await listener.close()
+
+
+def port_of(listens: Listener) -> tuple[str, int]:
+    assert listens._server is not None
+    host, port, *_ = listens._server.sockets[0].getsockname()
+    return host, port
 
 
 def a_dead_socket(path: Path) -> None:
@@ -153,9 +160,8 @@ async def test_opening_again_restores_a_removed_socket_and_leaves_an_existing_on
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
 async def test_a_port_of_an_address_is_listened_on(host: str) -> None:
-    async with listening(f"{host}:0") as listener:
-        assert listener._server is not None
-        port = listener._server.sockets[0].getsockname()[1]
+    async with listening(f"{host}:0") as listens:
+        _, port = port_of(listens)
         with pytest.raises(GenericdpError) as refused:
             await Listener(f"{host}:{port}", echo).open()
         assert str(refused.value) == f"cannot listen on '{host}:{port}': Address already in use"
@@ -214,6 +220,57 @@ async def test_a_client_that_does_not_read_is_disconnected(path: Path) -> None:
         await until(lambda: outcomes)
         await until(lambda: not listener._asking)
     assert outcomes == ["too slow"]
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["silent", "which sends no more"])
+async def test_a_client_that_does_not_receive_its_answer_counts_and_then_loses_it(
+    monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    """Of 400 such clients, the kernel kept 260 MiB for as long as they liked."""
+    monkeypatch.setattr(listener, "PATIENCE_S", 0.2)
+    answer = b"x" * 50_000
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        await send(writer, answer, 5.0)
+        answered.set()
+
+    answered, loop = asyncio.Event(), asyncio.get_running_loop()
+    async with listening("127.0.0.1:0", reply) as listens:
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(port_of(listens))
+            client.setblocking(False)
+            client.send(b"hello\n")
+            if ends:
+                client.shutdown(socket.SHUT_WR)
+            await answered.wait()
+            assert len(listens._asking) == 1
+            await until(lambda: not listens._asking)
+            await idle()  # its socket is closed in the next turn
+            assert len(await loop.sock_recv(client, 65536)) < len(answer)
+            with pytest.raises(ConnectionResetError):
+                await loop.sock_recv(client, 65536)
+
+
+@pytest.mark.parametrize("family", ["unix", "port"])
+async def test_a_client_gets_a_long_answer_whole_though_it_reads_late_and_sends_no_more(
+    path: Path, family: str
+) -> None:
+    answer = bytes(range(256)) * (1 << 14)
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        await send(writer, answer, 5.0)
+
+    address = f"unix:{path}" if family == "unix" else "127.0.0.1:0"
+    async with listening(address, reply) as listens:
+        async with connected(path if family == "unix" else port_of(listens)) as client:
+            client.writer.write(b"hello\n")
+            client.writer.write_eof()
+            await until(lambda: listens._asking)
+            assert await client.rest() == answer
+        await until(lambda: not listens._asking)
 
 
 async def test_closing_hangs_up_on_those_who_still_ask(path: Path) -> None:

@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* Every path goes through `Daemon.step`: start, hot-plug, lost events, edited rules, forgetting.
+* Every path goes through `Daemon.step`: start, hot-plug, lost events, edited rules, forgetting. The first
+  step knows what pods may hold, so nothing else may cause one.
 * Within a step, links come before plugins: when the kubelet reads Healthy, host_path is right.
 * Nothing is decided here. `core` decides what the inventory is, what is remembered and when it is
   saved; this file reads the clock, calls it in order and carries out the result.
@@ -66,8 +67,7 @@ class Daemon:
     ) -> None:
         self._directories = Directories(settings, self.stop, partial(self._see_tried, Retried.DIRECTORIES))
         self.settings = settings = self._directories.served
-        self.rules = rules
-        self._awake = asyncio.Event()
+        self.rules, self._awake = rules, asyncio.Event()
         self.inventory, self.memory, self.standing_by = Inventory(), Memory(), ""
         self.recorder = Recorder(now)
         self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
@@ -89,9 +89,8 @@ class Daemon:
         self.watchdog = Watchdog(self._notify, self.plugins, now=now)
         self.answers = Answers(self, now=now, on_tried=self._see_tried)
         self._builder = Builder(rules.resources, settings.domain, settings.answer)
-        self._now = now
+        self._now, self._on_step = now, on_step
         self._resets = usb.Resets(usb_reset)
-        self._on_step = on_step
         self._saving = Saving(settings.state_dir, self._see_saved, link_dir=settings.link_dir)
         self._forgetting = Forgetting(
             self.plugins,
@@ -118,7 +117,7 @@ class Daemon:
         self._pending = Pending()
         self._answer: Answer | None = None
         self._polling = Polling(self._hear)
-        self._stopping = False
+        self._begun = self._stopping = False
 
     def stop(self) -> None:
         """End `run`: serve no more, leave the links."""
@@ -168,6 +167,7 @@ class Daemon:
                 self._devices.resync()
                 await self._reads_cdi.begin()
                 before, held = self.memory, await self._forgetting.begin()
+                self._begun = True
                 self.step(held)
                 self.recorder.see_begun(before, self.memory)
                 self._again.see(self._devices)
@@ -189,8 +189,9 @@ class Daemon:
 
     def step(self, answer: Answer | None = None) -> None:
         """Rebuild the inventory and carry out what changed. `answer`: of PodResources, see `remember`."""
-        with self._again.outliving():
-            self._step(answer)
+        if self._begun:
+            with self._again.outliving():
+                self._step(answer)
 
     def _step(self, answer: Answer | None = None) -> None:
         # What made this step necessary may have taken longer than the hints that came meanwhile.
@@ -235,8 +236,7 @@ class Daemon:
 
     def _read_again(self, links: Collection[str]) -> None:
         """Read the devices of these links again, and look."""
-        behind = self.inventory.behind(links)
-        self._devices.apply(*(Uevent("change", sys_path, "", "udev") for sys_path in behind))
+        self._devices.apply(*(Uevent("change", path, "", "udev") for path in self.inventory.behind(links)))
         self.step()
 
     async def _reset_usb(self, units: Collection[usb.Unit], ids: Collection[str], *, reset: bool) -> None:

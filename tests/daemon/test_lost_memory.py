@@ -5,17 +5,18 @@ Only the kubelet still names the ids and the links. Only the memory said which o
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.kubelet import checkpoint
-from genericdp.simulator import ContainerState, PodStatus, Runtime
+from genericdp.simulator import CONTAINERD, ContainerState, PodStatus, Runtime
 from tests.scenes.builders import a_gpu, a_kfd, a_modem, a_usb_serial
-from tests.scenes.rules import FTDI, KIT, KIT_RULE, MODEM, MODEM_RULE
+from tests.scenes.rules import FTDI, FTDI_RULE, KIT, KIT_RULE, MODEM, MODEM_RULE
 from tests.scenes.scene import Scene, a_scene, both_runtimes, ids_told, minors_in, nodes_in
-from tests.scenes.service import links_in
+from tests.scenes.service import links_in, settings_below
 from tests.scenes.shortage import a_file_system_at, read_only
 from tests.scenes.waiting import until
 
@@ -89,6 +90,19 @@ async def test_a_twin_of_a_pod_goes_to_nobody_else_though_the_memory_is_lost(
         await restart_without(scene, loss)
         await check(scene, *pods)
     assert "nothing is remembered, but pods hold devices" in caplog.messages
+
+
+async def test_nothing_is_carried_out_before_it_is_known_what_pods_hold(short_dir: Path) -> None:
+    """The runtime said first that it reads CDI, and a step without what pods hold changed their links."""
+    settings = settings_below(short_dir)
+    camera = '[[resource]]\nname = "camera"\nmatch = { SUBSYSTEM = "video4linux" }\nanswer = "auto"\n'
+    runtime = replace(CONTAINERD, cdi_dirs=(settings.cdi_dir,))
+    async with a_scene(
+        short_dir, FIRST, rules=FTDI_RULE + camera, settings=settings, runtime=runtime
+    ) as scene:
+        pods = await two_pods(scene)
+        await restart_without(scene, Path.unlink)
+        await check(scene, *pods)
 
 
 async def test_a_twin_of_a_pod_goes_to_nobody_else_though_the_memory_was_never_saved(short_dir: Path) -> None:

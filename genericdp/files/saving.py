@@ -65,6 +65,8 @@ class Saving:
                 self._memory = of_any_boot(self._memory)
         elif self._state.is_spare:
             self.save()
+        elif self._state.has_old_spare:
+            self._state.drop_spare()
         self._watch = DirectoryWatch(os.path.dirname(self._state.path), self._hear)
         self._hear(frozenset())
         return self._memory

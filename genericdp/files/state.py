@@ -70,12 +70,13 @@ class StateFile:
     boot      the id of this boot, "" if it is not known
     link_dir  where the memory is kept while it cannot be saved, "" for nowhere
     is_spare  the memory that was loaded was kept there, and is not in the file
+    has_old_spare  another memory is kept there, which must not count later, when the file may be lost
     writer    renders the memory; `prepare` does ahead the part of `save` that takes longest
     """
 
     def __init__(self, directory: str, boot: str = "", link_dir: str = "") -> None:
         self.path = os.path.join(directory, "memory.json")
-        self.is_spare = False
+        self.is_spare = self.has_old_spare = False
         self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
         # Where a file that could not be understood is to be kept, and where another one was.
         self._saved, self._broken, self._moved_to = b"", "", ""
@@ -89,7 +90,7 @@ class StateFile:
         Raises BrokenStateError if its content cannot be understood; the next `save` keeps it aside. Raises
         GenericdpError if it cannot be read, or if others can write it.
         """
-        self._saved, self._broken, self.is_spare = b"", "", False
+        self._saved, self._broken, self.is_spare, self.has_old_spare = b"", "", False, False
         try:
             memory = self._load()
         except BrokenStateError:
@@ -132,7 +133,7 @@ class StateFile:
         found = identity_at(self.path)
         is_own = found is not None and found == self._file
         if data == self._saved and is_own:
-            self._remove_spare()
+            self.drop_spare()
             return ""
         aside = "" if found is None or is_own else _aside(self.path, found)
         keep_as = self._broken if is_own and self._broken else aside
@@ -155,7 +156,7 @@ class StateFile:
             raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=hint) from error
         aside, self._moved_to = aside or self._moved_to, ""
         self._saved, self._broken = data, ""
-        self._remove_spare()
+        self.drop_spare()
         return aside
 
     def _load_spare(self) -> Memory | None:
@@ -166,8 +167,8 @@ class StateFile:
             kept = read_whole(self._spare)[0] if self._spare else b""
             note, _, data = kept.partition(b"\n")
             replaces, was_own = json.loads(note)
-            may_follow = not self._saved or replaces == _digest(self._saved)
-            if may_follow and saved.boot_of(data) == self._boot:
+            self.has_old_spare = bool(self._saved) and replaces != _digest(self._saved)
+            if not self.has_old_spare and saved.boot_of(data) == self._boot:
                 memory = saved.load(data, self._boot)
                 # The file was only read because it is in the place of the one that this memory was in.
                 self._file = self._file if was_own else None
@@ -195,8 +196,8 @@ class StateFile:
         except (OSError, UntrustedError):
             return b""
 
-    def _remove_spare(self) -> None:
-        # If it stays, it was to replace another file than the one that is there now.
+    def drop_spare(self) -> None:
+        """Remove the memory beside the links, if any."""
         with suppress(OSError):
             os.unlink(self._spare)
 

@@ -4,8 +4,8 @@ The rules of this file:
 
 * A client never ends the daemon and never makes it wait: slow or excess clients are disconnected;
   these are told why.
-* A connection counts until the client has received its answer. What a client does not read stays in the
-  kernel, which may count it as memory of the daemon.
+* A connection of a port counts until the client has received its answer. What a client does not read stays in
+  the kernel, which may count it as memory of the daemon.
 * A unix socket has its mode before anybody can connect. A socket on which nobody listens was left by a
   process that was killed, and is replaced; one on which somebody listens is left alone.
 """
@@ -73,8 +73,8 @@ class Listener:
     address  "unix:/path", or "127.0.0.1:9101", "[::1]:9101"
     answer   called for each connection, which is closed when it returns
     most     the most connections at a time
-    oldest_goes  whether an excess connection ends the oldest one, for answers that take no time: a silent
-             client must not lock out a probe. Otherwise the excess connection gets `full` and is closed.
+    oldest_goes  whether an excess connection ends an old one, for answers that take no time: a silent client
+             must not lock out a probe. Otherwise the excess connection gets `full` and is closed.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Listener:
         self._full = full
         self._server: asyncio.Server | None = None
         self._made: tuple[int, int] | None = None
-        self._asking: dict[asyncio.Task[None], None] = {}
+        self._asking: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
     def path(self) -> str:
@@ -181,7 +181,7 @@ class Listener:
             writer.close()
             return
         if full:
-            oldest = next(iter(self._asking))
+            oldest = self._oldest()
             del self._asking[oldest]
             oldest.cancel()
 
@@ -195,13 +195,21 @@ class Listener:
                 writer.transport.abort()
 
         task = asyncio.get_running_loop().create_task(self._serve_one(reader, writer))
-        self._asking[task] = None
+        self._asking[task] = writer
         task.add_done_callback(hang_up)
+
+    def _oldest(self) -> asyncio.Task[None]:
+        """The oldest connection that receives no answer now, unless more than half of them receive one."""
+        receiving = [task for task, writer in self._asking.items() if _not_received(writer)]
+        if len(receiving) > self._most // 2:
+            return receiving[0]
+        return next(task for task in self._asking if task not in receiving)
 
     async def _serve_one(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._answer(reader, writer)
-            await _until_received(writer)
+            if not self.path:
+                await _until_received(writer)
             writer.close()
         except (OSError, EOFError, ValueError, asyncio.LimitOverrunError):
             pass  # gone, too slow, or a line over the limit: nobody is left to answer
@@ -229,7 +237,7 @@ async def _until_received(writer: asyncio.StreamWriter) -> None:
 
 
 def _not_received(writer: asyncio.StreamWriter) -> int:
-    """How many bytes are in the kernel for the client: not acknowledged (tcp(7)), or not read (unix(7))."""
+    """How many bytes are in the kernel for the client (SIOCOUTQ); on a unix socket, until it reads them."""
     try:
         answer = fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
     except (OSError, ValueError):  # it is closed

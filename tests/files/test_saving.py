@@ -224,7 +224,7 @@ def a_full(state: Path) -> Iterator[None]:
     other.unlink()
 
 
-def test_a_memory_that_another_one_has_replaced_does_not_count(tmp_path: Path, link_dir: Path) -> None:
+async def test_a_memory_that_another_one_has_replaced_does_not_count(tmp_path: Path, link_dir: Path) -> None:
     """As when a process is killed between the two, or if a release that keeps none serves in between."""
     state = tmp_path / "state"
     with a_file_system_at(state):
@@ -233,7 +233,11 @@ def test_a_memory_that_another_one_has_replaced_does_not_count(tmp_path: Path, l
         without = StateFile(str(state))
         without.load()
         without.save(memory(3))
-        assert Saving(str(state), link_dir=str(link_dir)).load() == memory(3)
+        again = Saving(str(state), link_dir=str(link_dir))
+        assert again.begin() == memory(3)
+        # Nor if the other one is lost later.
+        assert [*link_dir.iterdir()] == []
+        again.close()
 
 
 def test_nor_does_one_that_was_kept_before_the_state_directory_was_mounted(

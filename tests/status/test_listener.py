@@ -6,7 +6,7 @@ import os
 import socket
 import stat
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from genericdp.errors import GenericdpError
 from genericdp.status import listener
 from genericdp.status.listener import LINE_LIMIT, Answer, Listener, send
-from tests.scenes.asking import answer_to, connected
+from tests.scenes.asking import Client, answer_to, connected
 from tests.scenes.waiting import idle, until
 
 
@@ -24,13 +24,23 @@ async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 @asynccontextmanager
-async def listening(address: str, answer: Answer = echo, *, most: int = 16) -> AsyncIterator[Listener]:
-    listener = Listener(address, answer, most=most)
-    await listener.open()
+async def listening(
+    address: str, answer: Answer = echo, *, most: int = 16, oldest_goes: bool = False
+) -> AsyncIterator[Listener]:
+    listens = Listener(address, answer, most=most, oldest_goes=oldest_goes)
+    await listens.open()
     try:
-        yield listener
+        yield listens
     finally:
-        await listener.close()
+        await listens.close()
+
+
+LONG = b"x" * 50_000
+
+
+async def long_answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readline()
+    await send(writer, LONG, 5.0)
 
 
 def port_of(listens: Listener) -> tuple[str, int]:
@@ -251,6 +261,52 @@ async def test_a_client_that_does_not_receive_its_answer_counts_and_then_loses_i
             assert len(await loop.sock_recv(client, 65536)) < len(answer)
             with pytest.raises(ConnectionResetError):
                 await loop.sock_recv(client, 65536)
+
+
+def there(listens: Listener, name: tuple[str, int]) -> list[asyncio.StreamWriter]:
+    """The connection of the client with this address, if it is there."""
+    return [each for each in listens._asking.values() if each.get_extra_info("peername") == name]
+
+
+@asynccontextmanager
+async def receiving(listens: Listener) -> AsyncIterator[Client]:
+    """A client that is sent an answer and does not read it yet."""
+    async with connected(port_of(listens)) as client:
+        client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport, too
+        client.writer.write(b"hello\n")
+        name = client.writer.get_extra_info("sockname")
+        await until(lambda: any(map(listener._not_received, there(listens, name))))
+        yield client
+
+
+async def test_a_crowd_that_says_nothing_ends_no_connection_that_receives_its_answer() -> None:
+    async with (
+        listening("127.0.0.1:0", long_answer, most=4, oldest_goes=True) as listens,
+        AsyncExitStack() as stack,
+    ):
+        slow = await stack.enter_async_context(receiving(listens))
+        silent = [await stack.enter_async_context(connected(port_of(listens))) for _ in range(8)]
+        for client in silent[:5]:
+            assert await client.rest() == b""
+        slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert await slow.rest() == LONG
+
+
+async def test_nor_do_those_that_do_not_read_keep_others_away() -> None:
+    async with (
+        listening("127.0.0.1:0", long_answer, most=8, oldest_goes=True) as listens,
+        AsyncExitStack() as stack,
+    ):
+        for _ in range(9):
+            await stack.enter_async_context(receiving(listens))
+        late = await stack.enter_async_context(connected(port_of(listens)))
+        name = late.writer.get_extra_info("sockname")
+        await until(lambda: there(listens, name))
+        for _ in range(2):
+            await stack.enter_async_context(connected(port_of(listens)))
+        late.writer.write(b"hello\n")
+        assert await late.rest() == LONG
 
 
 @pytest.mark.parametrize("family", ["unix", "port"])

@@ -4,12 +4,17 @@ The rules of this file:
 
 * After an overflow, every `poll` of pyudev raises, and the loop would spin: libudev leaves the error
   in the socket. Reading SO_ERROR clears it; the messages before it can still be read.
+* No user fills the socket. Whoever mounts FUSE file systems in a loop causes 5,000 uevents a second, and the
+  `remove` of a device would wait behind them. They are of class `bdi`, whose devices have no device node, so
+  the kernel drops them here (socket filter, see socket(7)).
 * A closed subscription has closed its file descriptor: nothing keeps the pyudev monitor alive.
 """
 
+import ctypes
 import fcntl
 import os
 import socket
+import struct
 from contextlib import suppress
 
 import pyudev
@@ -22,6 +27,53 @@ FAILURES = (OSError, ValueError, OverflowError, MemoryError)
 # ioctl_ns(2); the inode of the initial user namespace is fixed (linux/proc_ns.h, PROC_USER_INIT_INO).
 _NS_GET_USERNS = 0xB701
 _INITIAL_USER_NAMESPACE = 0xEFFFFFFD
+
+#: asm-generic/socket.h
+_SO_ATTACH_FILTER = 26
+
+# Classic BPF (linux/bpf_common.h): load a byte or a word at k, or at X + k; set X; jump; end.
+_BYTE, _WORD, _BYTE_AT_X, _WORD_AT_X = 0x30, 0x20, 0x50, 0x40
+_SET_X, _JUMP, _IF_EQUAL, _END = 0x01, 0x05, 0x15, 0x06
+_WHOLE = 0xFFFFFFFF
+
+# An instruction: its code, how many to skip if it holds and if not, and k.
+_Program = tuple[tuple[int, int, int, int], ...]
+
+# The kernel's messages begin with "add@/devices/…", "remove@/devices/…" or "change@/devices/…". What is not
+# below /devices, such as a module, is no device.
+_OF_THE_KERNEL: _Program = (
+    (_BYTE, 0, 0, 3),
+    (_IF_EQUAL, 0, 2, ord("@")),
+    (_SET_X, 0, 0, 4),
+    (_JUMP, 0, 0, 3),
+    (_BYTE, 0, 0, 6),
+    (_IF_EQUAL, 0, 11, ord("@")),
+    (_SET_X, 0, 0, 7),
+    (_WORD_AT_X, 0, 0, 0),
+    (_IF_EQUAL, 0, 9, int.from_bytes(b"/dev")),
+    (_WORD_AT_X, 0, 0, 8),
+    (_IF_EQUAL, 0, 6, int.from_bytes(b"/vir")),
+    (_WORD_AT_X, 0, 0, 12),
+    (_IF_EQUAL, 0, 4, int.from_bytes(b"tual")),
+    (_WORD_AT_X, 0, 0, 16),
+    (_IF_EQUAL, 0, 2, int.from_bytes(b"/bdi")),
+    (_BYTE_AT_X, 0, 0, 20),
+    (_IF_EQUAL, 1, 0, ord("/")),
+    (_END, 0, 0, _WHOLE),
+    (_END, 0, 0, 0),
+)
+
+# Messages of udev begin with a header of libudev, which has a hash of the subsystem: this is that of "bdi".
+_OF_UDEV: _Program = (
+    (_WORD, 0, 0, 8),
+    (_IF_EQUAL, 0, 2, 0xFEEDCAFE),
+    (_WORD, 0, 0, 24),
+    (_IF_EQUAL, 1, 0, 0x2A1884A1),
+    (_END, 0, 0, _WHOLE),
+    (_END, 0, 0, 0),
+)
+
+_FILTERS = {"kernel": _OF_THE_KERNEL, "udev": _OF_UDEV}
 
 
 class Subscription:
@@ -38,6 +90,9 @@ class Subscription:
             self._monitor.set_receive_buffer_size(receive_buffer)
         self._monitor.start()
         self.fileno = self._monitor.fileno()
+        # Without it, such events are only read for nothing.
+        with suppress(OSError), self._duplicate() as duplicate:
+            drop_mounts(duplicate, source)
 
     def close(self) -> None:
         """Unsubscribe. May be called twice."""
@@ -70,6 +125,14 @@ class Subscription:
 
     def _duplicate(self) -> socket.socket:
         return socket.socket(fileno=os.dup(self.fileno))
+
+
+def drop_mounts(receiver: socket.socket, source: str) -> None:
+    """Have the kernel drop messages that tell of mounts, or of what is no device. Raises OSError."""
+    program = b"".join(struct.pack("HBBI", *instruction) for instruction in _FILTERS[source])
+    kept = ctypes.create_string_buffer(program)
+    what = struct.pack("HP", len(_FILTERS[source]), ctypes.addressof(kept))
+    receiver.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, what)
 
 
 def hears_no_uevents(namespace: str = "/proc/self/ns/net") -> bool:

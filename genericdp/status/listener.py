@@ -2,8 +2,7 @@
 
 The rules of this file:
 
-* A client never ends the daemon and never makes it wait: slow or excess clients are disconnected;
-  these are told why.
+* A client never ends the daemon and never makes it wait: slow ones are cut off, excess ones are told why.
 * A connection of a port counts until the client has received its answer. What a client does not read stays in
   the kernel, which may count it as memory of the daemon.
 * A unix socket has its mode before anybody can connect. A socket on which nobody listens was left by a
@@ -229,8 +228,7 @@ async def send(writer: asyncio.StreamWriter, data: bytes, patience_s: float) -> 
 
 async def _until_received(writer: asyncio.StreamWriter) -> None:
     """Return once the client has everything. Raises TimeoutError if that takes too long."""
-    if writer.can_write_eof():
-        writer.write_eof()
+    writer.write_eof()
     async with asyncio.timeout(PATIENCE_S):
         while _not_received(writer):  # noqa: ASYNC110  (nobody tells when it was received)
             await asyncio.sleep(LOOK_S)
@@ -274,8 +272,7 @@ def _ip_socket(address: str) -> socket.socket:
     try:
         listening.setblocking(False)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # Those that are accepted inherit it.
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)  # accepted ones inherit it
         listening.bind((host.strip("[]"), int(port)))
         listening.listen(QUEUE)
     except BaseException:

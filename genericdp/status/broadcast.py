@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* A client that does not read loses events and gets the number of lost ones. It never makes the daemon wait.
+* A client that does not read, such as one behind a pager, stays connected. It loses events, and gets the
+  number of lost ones once it reads again. It never makes the daemon wait.
 * Every event is sent with its time.
 """
 
@@ -14,9 +15,6 @@ from genericdp.core.status.events import Event, of_lost
 from genericdp.log_lines import rfc3339
 from genericdp.status.listener import send
 from genericdp.status.protocol import line_of
-
-#: How long a client may take to read an event, in seconds.
-PATIENCE_S = 5.0
 
 #: How many events wait for one client.
 WAITING_LIMIT = 1000
@@ -48,13 +46,13 @@ class Broadcast:
                 queue.put_nowait(stamped)
 
     async def follow(self, writer: asyncio.StreamWriter, begin: Event) -> None:
-        """Send `begin`, then every event, until cancelled or the client stops reading."""
+        """Send `begin`, then every event, until cancelled. Raises OSError if the client is gone."""
         queue: asyncio.Queue[Event] = asyncio.Queue(WAITING_LIMIT)
         self._waiting.add(queue)
         try:
             event = self._stamped(begin)
             while True:
-                await send(writer, line_of(event), PATIENCE_S)
+                await send(writer, line_of(event), None)
                 lost = self._lost.pop(queue, 0) if queue.empty() else 0
                 event = self._stamped(of_lost(lost)) if lost else await queue.get()
         finally:

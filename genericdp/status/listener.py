@@ -216,7 +216,7 @@ class Listener:
             _log.bug("a question could not be answered", error)
 
 
-async def send(writer: asyncio.StreamWriter, data: bytes, patience_s: float) -> None:
+async def send(writer: asyncio.StreamWriter, data: bytes, patience_s: float | None) -> None:
     """Send it all. Raises TimeoutError if the client does not read in time, OSError if it is gone."""
     # No more than a piece stays in a buffer of this process: what is sent is in the kernel's.
     writer.transport.set_write_buffer_limits(high=0)

@@ -1,6 +1,5 @@
 """The control socket: what may be asked, and what becomes of events that nobody reads."""
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,7 +13,8 @@ from genericdp.status.control import Control
 from genericdp.status.listener import MOST
 from genericdp.status.protocol import SOCKET
 from tests.scenes.asking import answer_to, connected
-from tests.scenes.waiting import until
+from tests.scenes.scene import LoopTime
+from tests.scenes.waiting import idle, until
 
 #: When everything happens, and how an event says it.
 NOW = 0.125
@@ -122,18 +122,28 @@ async def test_a_client_that_is_too_slow_learns_how_much_it_missed(
     ]
 
 
-async def test_a_client_that_never_reads_is_disconnected(
+async def test_a_client_that_pauses_for_long_stays_connected_and_learns_how_much_it_missed(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broadcast, "PATIENCE_S", 0.05)
+    """The connection ended after 5 s, and `monitor` behind a pager said that the daemon had stopped."""
+    monkeypatch.setattr(broadcast, "WAITING_LIMIT", 2)
+    time = LoopTime()
 
     async with a_control(short_dir) as events, connected(short_dir / SOCKET) as client:
         client.writer.write(ASK)
         await client.reader.readline()
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport, too
-        while events:
-            events.tell({"event": "x" * 100_000})
-            await asyncio.sleep(0)
+        for _ in range(100):
+            events.tell({"event": "x" * 30_000})
+            await idle()
+        time.advance(30.0)
+        await idle()
+        assert events
+        client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        counts: list[int | None] = []
+        while not counts or counts[-1] is None:
+            counts.append(json.loads(await client.reader.readline()).get("count"))
+        assert len(counts) - 1 + (counts[-1] or 0) == 100
 
 
 async def test_a_client_beyond_the_limit_is_told_so(

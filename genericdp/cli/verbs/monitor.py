@@ -64,8 +64,9 @@ def run(*, touched: bool, json: bool, rules: list[str], config: str | None, doma
             print(f"genericdp: {error}; watching without it", file=sys.stderr)
         else:
             raise GenericdpError(
-                "the daemon has stopped",
-                hint="'journalctl -u genericdp' says why; run 'genericdp monitor' again once it is back",
+                "the daemon has ended the connection",
+                hint="'genericdp status' shows whether it runs, 'journalctl -u genericdp' why it stopped; "
+                "then run 'genericdp monitor' again",
             )
     return watch_alone(show.event, rules=rules, config=config, domain=domain)
 

@@ -162,8 +162,9 @@ def test_events_of_the_daemon_are_shown_with_their_time(
             "12:00:00.123 uevent   add tty /dev/ttyUSB0\n"
         ),
         (
-            "genericdp: error: the daemon has stopped\n"
-            "  hint: 'journalctl -u genericdp' says why; run 'genericdp monitor' again once it is back\n"
+            "genericdp: error: the daemon has ended the connection\n"
+            "  hint: 'genericdp status' shows whether it runs, 'journalctl -u genericdp' why it stopped; "
+            "then run 'genericdp monitor' again\n"
         ),
     )
 

@@ -14,8 +14,7 @@ The rules of this file:
   everything is, and so is a directory of the node in a pod, while other users of the node can write it.
 * A text is read under a lease (fcntl(2)), which nobody gets while the file is open for writing: half a file
   may say more than the whole one, and look right.
-* What is opened is what was checked: the path is opened one component at a time, each relative to the
-  descriptor of its directory.
+* What is opened is what was checked: each component of the path, relative to the descriptor of its directory.
 """
 
 import codecs
@@ -53,8 +52,7 @@ MOUNTINFO = "/proc/self/mountinfo"
 #: (`GetPodVolumeDir`). The directory of an emptyDir belongs to all containers of the pod.
 _VOLUME = re.compile(rb"/volumes/kubernetes\.io~(?:configmap|downward-api|projected|secret)/[^/]+\Z")
 
-#: File systems whose server may give no leases. They refuse one as if the file were open for writing
-#: (nfs4_add_lease and cifs_setlease in the kernel).
+#: File systems that may refuse a lease as if the file were open for writing (nfs4_add_lease, cifs_setlease).
 _WITHOUT_LEASES = frozenset({b"nfs", b"nfs4", b"cifs", b"smb3"})
 
 
@@ -121,8 +119,7 @@ def open_trusted(path: str) -> int:
     Of a device, FIFO or socket, it is one that can only be looked at (O_PATH): opening them may have effects.
     Raises UntrustedError, OSError.
     """
-    left = _names(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
-    symlinks = 0
+    left, symlinks = _names(path if os.path.isabs(path) else os.path.join(os.getcwd(), path)), 0
     with ExitStack() as stack:
         at = above = _Entry(-1, "/", os.stat("/"))
         name = "/"
@@ -219,20 +216,24 @@ def _typed(path: str) -> str:
     return "'" + path.replace("'", "'\\''") + "'"
 
 
+def _hint(found: _Entry, cure: str) -> str:
+    """How to end that others can change it. A directory may be one that they need, such as their home."""
+    instead = "use a directory of root instead; if only genericdp uses it: " if found.is_directory else ""
+    return f"{instead}{cure} {_typed(found.path)}"
+
+
 def _check(found: _Entry, directory: _Entry) -> None:
     """Raises UntrustedError for what others can change, or can have put into the directory."""
     path, status = found.path, found.status
     if status.st_uid not in (0, os.geteuid()):
-        if stat.S_ISLNK(status.st_mode):
-            raise UntrustedError(
-                f"the symlink '{path}' belongs to user {status.st_uid}", hint=f"chown -h root {_typed(path)}"
-            )
-        raise UntrustedError(f"'{path}' belongs to user {status.st_uid}", hint=f"chown root {_typed(path)}")
+        is_link = stat.S_ISLNK(status.st_mode)
+        what, cure = (f"the symlink '{path}'", "chown -h root") if is_link else (f"'{path}'", "chown root")
+        raise UntrustedError(f"{what} belongs to user {status.st_uid}", hint=_hint(found, cure))
     if found.is_directory and status.st_mode & stat.S_ISVTX:
         return
     writable = (found.is_directory or found.is_file) and found.others_write
     if writable and not found.is_volume:
-        raise UntrustedError(f"other users can write '{path}'", hint=f"chmod go-w {_typed(path)}")
+        raise UntrustedError(f"other users can write '{path}'", hint=_hint(found, "chmod go-w"))
     if not found.is_directory and status.st_nlink > 1 and directory.others_write:
         raise UntrustedError(
             f"'{path}' has a second name, and other users can add names to its directory",
@@ -248,8 +249,9 @@ def _read(path: str) -> tuple[bytes, bool]:
         if stat.S_ISCHR(status.st_mode) and status.st_rdev == _DEV_NULL:
             return b"", False
         if not stat.S_ISREG(status.st_mode):
-            hint = "move or rename it: what ends in .toml must be a file"
-            raise _problem(path, "is not a regular file", hint)
+            raise _problem(
+                path, "is not a regular file", "move or rename it: what ends in .toml must be a file"
+            )
         if status.st_size > SIZE_LIMIT:
             raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB", "split it into several files")
         is_open = not _leases(descriptor)

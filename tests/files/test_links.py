@@ -411,7 +411,9 @@ def test_a_link_directory_that_others_can_write_is_refused(tmp_path: Path) -> No
     assert str(refused.value) == (
         f"cannot use the link directory '{tmp_path}': other users can write '{tmp_path}'"
     )
-    assert refused.value.hint == f"chmod go-w '{tmp_path}'"
+    assert refused.value.hint == (
+        f"use a directory of root instead; if only genericdp uses it: chmod go-w '{tmp_path}'"
+    )
     assert links_in(tmp_path) == {}
 
 

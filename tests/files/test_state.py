@@ -765,7 +765,10 @@ def test_in_a_directory_that_others_can_write_nothing_is_read_or_saved(tmp_path:
     with pytest.raises(GenericdpError) as failed:
         state.save(MEMORY)
     assert str(failed.value) == f"cannot save '{state.path}': other users can write '{tmp_path}/state'"
-    assert failed.value.hint == f"chmod go-w '{tmp_path}/state'; {UNTIL_THEN}"
+    assert failed.value.hint == (
+        "use a directory of root instead; if only genericdp uses it: "
+        f"chmod go-w '{tmp_path}/state'; {UNTIL_THEN}"
+    )
     assert victim.read_text() == "of root"
 
 
@@ -776,7 +779,9 @@ def test_a_directory_below_one_of_another_user_is_refused(tmp_path: Path) -> Non
     assert str(failed.value) == (
         f"cannot save '{tmp_path}/state/memory.json': '{tmp_path}' belongs to user 4242"
     )
-    assert failed.value.hint == f"chown root '{tmp_path}'; {UNTIL_THEN}"
+    assert failed.value.hint == (
+        f"use a directory of root instead; if only genericdp uses it: chown root '{tmp_path}'; {UNTIL_THEN}"
+    )
 
 
 def test_it_is_not_written_through_a_symlink(tmp_path: Path) -> None:

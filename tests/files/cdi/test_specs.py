@@ -248,7 +248,9 @@ def test_a_directory_that_others_can_write_is_refused(specs: CdiSpecs, cdi: Path
     with pytest.raises(GenericdpError) as caught:
         specs.apply({FTDI: "one"})
     assert str(caught.value) == f"cannot use the CDI directory '{cdi}': other users can write '{cdi}'"
-    assert caught.value.hint == f"chmod go-w '{cdi}'"
+    assert (
+        caught.value.hint == f"use a directory of root instead; if only genericdp uses it: chmod go-w '{cdi}'"
+    )
     assert files_in(cdi) == {}
 
 

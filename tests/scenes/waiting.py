@@ -80,7 +80,9 @@ def _nap(loop: asyncio.AbstractEventLoop) -> None:
     timers = loop._scheduled  # type: ignore[attr-defined]
     nap_s = min(NAP_S, timers[0].when() - loop.time()) if timers else NAP_S
     if nap_s > 0:
-        select.select([loop._selector], [], [], nap_s)  # type: ignore[attr-defined]
+        selector = loop._selector  # type: ignore[attr-defined]
+        # Only epoll has a descriptor to wait for.
+        select.select([selector] if hasattr(selector, "fileno") else [], [], [], nap_s)
 
 
 def _line_of(condition: Callable[[], object]) -> str:

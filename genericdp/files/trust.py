@@ -43,6 +43,7 @@ _HINTS = {
     errno.ENOTDIR: "check the spelling; something on the way is not a directory",
 }
 
+_MUST_BE_A_FILE = "move or rename it: what ends in .toml must be a file"
 _DEV_NULL = os.makedev(1, 3)
 
 #: The mounts that this process sees (proc_pid_mountinfo(5)).
@@ -68,7 +69,6 @@ def read_text(path: str, known: str = "") -> str | None:
     """The text of a trusted file, without a byte order mark; None for an empty one and for /dev/null.
 
     known is a text that is complete, as it was read before.
-
     Raises ConfigError for a file that is refused or cannot be read, BeingWrittenError for one that is open
     for writing and has another text than `known`.
     """
@@ -249,9 +249,7 @@ def _read(path: str) -> tuple[bytes, bool]:
         if stat.S_ISCHR(status.st_mode) and status.st_rdev == _DEV_NULL:
             return b"", False
         if not stat.S_ISREG(status.st_mode):
-            raise _problem(
-                path, "is not a regular file", "move or rename it: what ends in .toml must be a file"
-            )
+            raise _problem(path, "is not a regular file", _MUST_BE_A_FILE)
         if status.st_size > SIZE_LIMIT:
             raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB", "split it into several files")
         is_open = not _leases(descriptor)

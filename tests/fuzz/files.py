@@ -15,7 +15,7 @@ import tomli
 from hypothesis import strategies as st
 
 from genericdp.cli.main import main
-from genericdp.core.allocate import allocate
+from genericdp.core.allocate import RefusalReason, RefusedError, allocate
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.memory.memory import Memory
@@ -161,7 +161,12 @@ def _judge(resources: tuple[Resource, ...], devices: Mapping[str, UdevDevice]) -
         listed = list_of(offer)
         assert all(device.ID for device in listed.devices)
         present = [id_ for id_, device in offer.ids.items() if device.nodes]
-        answer = allocate(offer, present[:100], "/dev/genericdp")
+        try:
+            answer = allocate(offer, present[:100], "/dev/genericdp")
+        except RefusedError as refused:
+            # A device may give itself so long a name that no container can have its path.
+            assert refused.reason is RefusalReason.IMPOSSIBLE
+            continue
         add_answer(AllocateResponse().container_responses, answer).SerializeToString()
         for word in (
             *(word for spec in answer.devices for word in (spec.container_path, spec.host_path)),

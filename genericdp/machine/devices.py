@@ -135,7 +135,7 @@ class MachineDevices:
                 case _:
                     others.append(hint)
         changed = bool(others) and self._udev.apply(*others)
-        # Whoever may write to a node changes its times as often as they like.
+        # Any user with write access to a node can keep changing its timestamps.
         differs = self._bare.look_at(*paths)
         return self._judge(changed) if others or differs else False
 

@@ -4,9 +4,9 @@ The rules of this file:
 
 * After an overflow, every `poll` of pyudev raises, and the loop would spin: libudev leaves the error
   in the socket. Reading SO_ERROR clears it; the messages before it can still be read.
-* No user fills the socket. Whoever mounts FUSE file systems in a loop causes 5,000 uevents a second, and the
-  `remove` of a device would wait behind them. They are of class `bdi`, whose devices have no device node, so
-  the kernel drops them here (socket filter, see socket(7)).
+* Unprivileged users cannot flood the sockets. Mounting FUSE file systems in a loop causes 5,000 uevents a
+  second, and the `remove` of a device would wait behind them. They belong to the class `bdi`, whose devices
+  have no device node, so a socket filter makes the kernel drop them (socket(7)).
 * A closed subscription has closed its file descriptor: nothing keeps the pyudev monitor alive.
 """
 
@@ -39,8 +39,8 @@ _WHOLE = 0xFFFFFFFF
 # An instruction: its code, how many to skip if it holds and if not, and k.
 _Program = tuple[tuple[int, int, int, int], ...]
 
-# The kernel's messages begin with "add@/devices/…", "remove@/devices/…" or "change@/devices/…". What is not
-# below /devices, such as a module, is no device.
+# The kernel's messages begin with "add@/devices/…", "remove@/devices/…" or "change@/devices/…". Paths outside
+# /devices, such as those of modules, do not belong to devices.
 _OF_THE_KERNEL: _Program = (
     (_BYTE, 0, 0, 3),
     (_IF_EQUAL, 0, 2, ord("@")),
@@ -128,7 +128,7 @@ class Subscription:
 
 
 def drop_mounts(receiver: socket.socket, source: str) -> None:
-    """Have the kernel drop messages that tell of mounts, or of what is no device. Raises OSError."""
+    """Make the kernel drop uevents that are caused by mounts or are not about devices. Raises OSError."""
     program = b"".join(struct.pack("HBBI", *instruction) for instruction in _FILTERS[source])
     kept = ctypes.create_string_buffer(program)
     what = struct.pack("HP", len(_FILTERS[source]), ctypes.addressof(kept))

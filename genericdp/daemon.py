@@ -194,7 +194,7 @@ class Daemon:
                 self._step(answer)
 
     def _step(self, answer: Answer | None = None) -> None:
-        # What made this step necessary may have taken longer than the hints that came meanwhile.
+        # Hints may have arrived since this step became necessary: while a runtime was asked, for example.
         self._devices.apply(*self._pending.take())
         answer = self._answer = joined(self._answer, answer)
         taken, memory = take(self._builder, self._devices, self.memory, self._now(), answer)

@@ -4,7 +4,7 @@ The rules of this file:
 
 * One inotify instance watches all directories: a busy node has few instances left.
 * Nothing is heard of nodes that are merely used: IN_CLOSE_WRITE would wake the daemon for every program that
-  writes to /dev/null. Whoever changes its times all the time is heard, but seldom (`watch.queue`).
+  writes to /dev/null. A node whose timestamps keep changing is heard, but seldom (`watch.queue`).
 * While a directory cannot be watched, everything is looked at every few seconds, and a warning is logged.
 """
 
@@ -25,7 +25,7 @@ _MASK = (
     | flags.DONT_FOLLOW
 )
 
-#: What a read of the queue costs, in seconds: the sightings of all bare nodes are gone through afterwards.
+#: What a read of the queue costs, in seconds: a look at a node goes through the sightings of all bare nodes.
 READ_S = 1e-2
 
 _log = log.get(__name__)

@@ -294,6 +294,20 @@ async def test_it_counts_on_another_disk(tmp_path: Path, link_dir: Path, how: st
     assert [*link_dir.iterdir()] == []
 
 
+def test_it_counts_once_its_file_is_back(tmp_path: Path, link_dir: Path) -> None:
+    """The directory was moved away while the daemon ran, and is moved back before the next start."""
+    state, away = tmp_path / "state", tmp_path / "away"
+    keeping = StateFile(str(state), this_boot(), str(link_dir))
+    keeping.save(memory(1))
+    state.rename(away)
+    state.write_bytes(b"")
+    with pytest.raises(GenericdpError):
+        keeping.save(memory(2))
+    state.unlink()
+    away.rename(state)
+    assert Saving(str(state), link_dir=str(link_dir)).load() == memory(2)
+
+
 def test_it_counts_in_the_place_of_a_file_that_the_daemon_could_not_understand(
     tmp_path: Path, link_dir: Path
 ) -> None:

@@ -335,6 +335,36 @@ def test_a_node_that_was_bare_stays_so_while_the_kernel_cannot_be_asked_for_its_
     assert bare.unread.paths == {f"{dev}/acme0", f"{dev}/acme1", f"{dev}/alias"}
 
 
+def test_a_look_tells_whether_anything_differs(dev: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nothing does, nothing is judged again."""
+    make_node(dev / "acme0", 0)
+
+    def short(number: DeviceNumber) -> str | None:
+        raise OSError(24, f"Too many open files for {number}")
+
+    bare = looking_for(f"{dev}/acme0", f"{dev}/caps/acme*")
+    os.utime(dev / "acme0")
+    assert not bare.look_at(f"{dev}/acme0")
+    (dev / "caps").mkdir(mode=0o755)
+    assert bare.look_at(f"{dev}/caps"), "it is watched from now on"
+    monkeypatch.setattr(sysfs, "node_of", short)
+    bare.judge({})
+    assert bare.unread is not None
+    assert bare.look_at(f"{dev}/acme0"), "the kernel has to be asked again"
+
+
+def test_other_names_are_looked_for_while_the_memory_is_the_same(dev: Path) -> None:
+    make_node(dev / "acme0", 0)
+    make_node(dev / "other0", 1)
+    memory = remembered(f"{dev}/acme0")()
+    bare = looking_for(f"{dev}/acme*")
+    bare.remember(lambda: memory)
+    bare.resync()
+    bare.want(naming(f"{dev}/other*"))
+    bare.judge({})
+    assert sorted(found(bare)) == ["acme0", "other0"]
+
+
 def test_the_kernel_is_asked_once_for_each_number(dev: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[DeviceNumber] = []
 

@@ -10,6 +10,7 @@ from typing import Self
 
 import pytest
 
+from genericdp.machine import node_watch
 from genericdp.machine.node_watch import NodeWatch
 from genericdp.watch import queue
 from tests.scenes.dev import a_directory, make_node
@@ -123,6 +124,18 @@ async def test_what_others_touch_all_the_time_is_told_once_for_each_read(dev: Pa
             os.utime(dev / "zero")
         make_node(dev / "acme0", 0)
         assert await ear.heard() == [f"{dev}/{name}" for name in ("null", "zero", "acme0")]
+
+
+async def test_reading_again_and_again_is_paused_by_what_follows_from_it(
+    dev: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look at a node takes the longer the more nodes there are."""
+    monkeypatch.setattr(node_watch, "READ_S", 60.0)
+    with Ear(dev) as ear:
+        make_node(dev / "acme0", 0)
+        assert await ear.heard() == [f"{dev}/acme0"]
+        make_node(dev / "acme1", 1)
+        assert await ear.heard() == []
 
 
 async def test_without_inotify_everything_is_looked_at_periodically_and_the_log_says_so_twice(

@@ -226,6 +226,7 @@ def test_a_device_that_is_unplugged_goes_with_all_that_was_there_for_its_sake(be
     left = {entry.sys_path for entry in camera}
     assert set(devices.devices) == left
     assert not devices.resync()
+    assert not devices.apply(removed(dongle[2])), "each of its uevents is followed"
 
 
 def test_a_hub_that_is_unplugged_takes_everything_behind_it_away_at_the_first_event(bed: Testbed) -> None:

@@ -7,6 +7,7 @@ Reading order:
     rulewatch     noticing that one may have changed
     settings      `genericdp.toml`
     trust         opening only what nobody but its owner can have put there
+    mountinfo     on which mount an open file is, which that depends on
     links         the stable links in /dev/genericdp
     link_upkeep   when they are repaired, and what is logged about them
     cdi           the CDI spec files, and when they are written

@@ -28,6 +28,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from genericdp.errors import ConfigError, GenericdpError, Location, Problem, what_is_short
+from genericdp.files import mountinfo
 
 #: A rule file is written by people; a larger file is something else.
 SIZE_LIMIT = 1 << 20
@@ -43,11 +44,7 @@ _HINTS = {
     errno.ENOTDIR: "check the spelling; something on the way is not a directory",
 }
 
-_MUST_BE_A_FILE = "move or rename it: what ends in .toml must be a file"
 _DEV_NULL = os.makedev(1, 3)
-
-#: The mounts that this process sees (proc_pid_mountinfo(5)).
-MOUNTINFO = "/proc/self/mountinfo"
 
 #: How the path of a volume ends that only the kubelet writes, with its name
 #: (`GetPodVolumeDir`). The directory of an emptyDir belongs to all containers of the pod.
@@ -69,6 +66,7 @@ def read_text(path: str, known: str = "") -> str | None:
     """The text of a trusted file, without a byte order mark; None for an empty one and for /dev/null.
 
     known is a text that is complete, as it was read before.
+
     Raises ConfigError for a file that is refused or cannot be read, BeingWrittenError for one that is open
     for writing and has another text than `known`.
     """
@@ -119,7 +117,8 @@ def open_trusted(path: str) -> int:
     Of a device, FIFO or socket, it is one that can only be looked at (O_PATH): opening them may have effects.
     Raises UntrustedError, OSError.
     """
-    left, symlinks = _names(path if os.path.isabs(path) else os.path.join(os.getcwd(), path)), 0
+    left = _names(path if os.path.isabs(path) else os.path.join(os.getcwd(), path))
+    symlinks = 0
     with ExitStack() as stack:
         at = above = _Entry(-1, "/", os.stat("/"))
         name = "/"
@@ -169,7 +168,7 @@ class _Entry:
         """Whether it is a directory that only the kubelet writes, mounted read-only."""
         if not self.is_directory or not os.fstatvfs(self.descriptor).f_flag & os.ST_RDONLY:
             return False
-        return _VOLUME.search(_mounted(self.descriptor)) is not None
+        return _VOLUME.search(mountinfo.mounted_at(self.descriptor)) is not None
 
     @property
     def _has_acl(self) -> bool:
@@ -249,7 +248,8 @@ def _read(path: str) -> tuple[bytes, bool]:
         if stat.S_ISCHR(status.st_mode) and status.st_rdev == _DEV_NULL:
             return b"", False
         if not stat.S_ISREG(status.st_mode):
-            raise _problem(path, "is not a regular file", _MUST_BE_A_FILE)
+            hint = "move or rename it: what ends in .toml must be a file"
+            raise _problem(path, "is not a regular file", hint)
         if status.st_size > SIZE_LIMIT:
             raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB", "split it into several files")
         is_open = not _leases(descriptor)
@@ -266,34 +266,8 @@ def _leases(descriptor: int) -> bool:
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
-        return error.errno != errno.EAGAIN or _is_without_leases(os.fstat(descriptor).st_dev)
+        return error.errno != errno.EAGAIN or mountinfo.type_of(descriptor) in _WITHOUT_LEASES
     return True
-
-
-def _is_without_leases(device: int) -> bool:
-    """Whether the file system with this number may refuse a lease on any file."""
-    number = f"{os.major(device)}:{os.minor(device)}".encode()
-    return any(mount[2] == number and type_ in _WITHOUT_LEASES for mount, type_ in _mounts())
-
-
-def _mounted(descriptor: int) -> bytes:
-    """What of its file system is mounted where a directory is; b"" if that cannot be read."""
-    try:
-        with open(f"/proc/self/fdinfo/{descriptor}", "rb") as file:
-            numbers = [line.split()[1] for line in file if line.startswith(b"mnt_id:")]
-    except OSError:
-        return b""
-    return next((mount[3] for mount, _ in _mounts() if mount[0] in numbers), b"")
-
-
-def _mounts() -> list[tuple[list[bytes], bytes]]:
-    """The fields of all mounts, and the types of their file systems; none if they cannot be read."""
-    try:
-        with open(MOUNTINFO, "rb") as file:
-            lines = [line.partition(b" - ") for line in file]
-    except OSError:
-        return []
-    return [(mount.split(b" "), rest.split(b" ")[0]) for mount, _, rest in lines]
 
 
 def _problem(path: str, message: str, hint: str = "") -> ConfigError:

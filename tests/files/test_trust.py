@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import ConfigError
-from genericdp.files import trust
+from genericdp.files import mountinfo
 from genericdp.files.trust import BeingWrittenError, read_text, unreadable
 
 STRANGER = 4242
@@ -280,7 +280,7 @@ def test_that_a_mount_is_read_only_does_not_keep_others_from_writing_what_is_mou
 def test_without_a_list_of_mounts_a_directory_is_none_of_the_kubelets(
     room: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trust, "MOUNTINFO", str(room / "none"))
+    monkeypatch.setattr(mountinfo, "MOUNTINFO", str(room / "none"))
     (room / "in").chmod(0o777)
     assert refusal(room / "in" / "file")[0] == f"refused: other users can write '{room}/in'"
 
@@ -378,7 +378,7 @@ def test_a_file_system_that_refuses_every_lease_proves_nothing(
     file, mounts = tmp_path / "10-a.toml", tmp_path / "mountinfo"
     device = os.stat(tmp_path).st_dev
     line = f"29 1 {os.major(device)}:{os.minor(device)} / / rw,relatime shared:1 - {{}} server:/ rw\n"
-    monkeypatch.setattr(trust, "MOUNTINFO", str(mounts))
+    monkeypatch.setattr(mountinfo, "MOUNTINFO", str(mounts))
     with file.open("w") as writer:
         file.chmod(0o644)
         writer.write("half")

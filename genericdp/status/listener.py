@@ -228,7 +228,6 @@ async def send(writer: asyncio.StreamWriter, data: bytes, patience_s: float | No
 
 async def _until_received(writer: asyncio.StreamWriter) -> None:
     """Return once the client has everything. Raises TimeoutError if that takes too long."""
-    writer.write_eof()
     async with asyncio.timeout(PATIENCE_S):
         while _not_received(writer):  # noqa: ASYNC110  (nobody tells when it was received)
             await asyncio.sleep(LOOK_S)

@@ -255,12 +255,33 @@ async def test_a_client_that_does_not_receive_its_answer_counts_and_then_loses_i
             if ends:
                 client.shutdown(socket.SHUT_WR)
             await answered.wait()
-            assert len(listens._asking) == 1
+            (writer,) = listens._asking.values()
+            kept = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+            assert kept == 2 * listener.SEND_BUFFER
             await until(lambda: not listens._asking)
             await idle()  # its socket is closed in the next turn
             assert len(await loop.sock_recv(client, 65536)) < len(answer)
             with pytest.raises(ConnectionResetError):
                 await loop.sock_recv(client, 65536)
+
+
+async def test_those_of_a_unix_socket_that_do_not_read_do_not_count(path: Path) -> None:
+    """Only root and the group can connect, and others of them must get their answer."""
+    answered = asyncio.Event()
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await echo(reader, writer)
+        answered.set()
+
+    async with listening(f"unix:{path}", reply, most=1) as listens, connected(path) as slow:
+        slow.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a read transport, too
+        slow.writer.write(b"hello\n")
+        await answered.wait()
+        await idle()
+        assert not listens._asking
+        assert await answer_to(path, b"hello\n") == b"hello\n"
+        slow.writer.transport.resume_reading()  # type: ignore[attr-defined]
+        assert await slow.rest() == b"hello\n"
 
 
 def there(listens: Listener, name: tuple[str, int]) -> list[asyncio.StreamWriter]:

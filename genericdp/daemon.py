@@ -73,12 +73,14 @@ class Daemon:
         self._links = LinkUpkeep(settings.link_dir, self.step, self._read_again)
         tried = partial(self._see_tried, Retried.CDI)
         self.cdi = CdiUpkeep(settings, self.step, tried, lambda: self.plugins.kubelet.rival, self._links.dead)
+        self._saving = Saving(settings.state_dir, self._see_saved, link_dir=settings.link_dir)
         self.plugins = Plugins(
             settings,
             on_kubelet=self._see_kubelet,
             on_rival=self._see_rival,
             on_progress=self._see_progress,
             on_allocate=self._see_allocated,
+            settled=self._saving.settled,
             on_list=self.recorder.see_list,
             by_cdi=self.cdi.answers,
             usb_reset=self._reset_usb,
@@ -91,7 +93,6 @@ class Daemon:
         self._builder = Builder(rules.resources, settings.domain, settings.answer)
         self._now, self._on_step = now, on_step
         self._resets = usb.Resets(usb_reset)
-        self._saving = Saving(settings.state_dir, self._see_saved, link_dir=settings.link_dir)
         self._forgetting = Forgetting(
             self.plugins,
             settings.pod_resources_socket,
@@ -114,9 +115,8 @@ class Daemon:
         self._again = Again(
             read=lambda: self._hear(Resync(RescanCause.UNREAD)), look=self.reload, on_tried=self._see_tried
         )
-        self._pending = Pending()
+        self._pending, self._polling = Pending(), Polling(self._hear)
         self._answer: Answer | None = None
-        self._polling = Polling(self._hear)
         self._begun = self._stopping = False
 
     def stop(self) -> None:

@@ -19,6 +19,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from genericdp.core.rules.settings import LAST_GOOD
 from genericdp.errors import GenericdpError, what_to_do
@@ -42,6 +43,14 @@ _DIGEST_LENGTH = 32
 _UNTIL_THEN = (
     "until the rule file is saved there, a mistake in it would end its resources with the next start"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A text that is to be kept under a name; "": nothing is."""
+
+    name: str
+    text: str
 
 
 class LastGood:
@@ -125,25 +134,51 @@ class LastGood:
 
     def save_next(self) -> bool:
         """Save the next text or remove it, where that is due; False if nothing is. Raises GenericdpError."""
+        due = self.next()
+        if due is None:
+            return False
+        try:
+            identity = self.carry_out(due)
+        except GenericdpError:
+            self.see_failed(due)
+            raise
+        self.see_done(due, identity)
+        return True
+
+    def next(self) -> Due | None:
+        """What is to be carried out next, if anything. Raises GenericdpError.
+
+        Then call `carry_out`, which may run in another thread, and with its outcome one of the other two.
+        """
         if not self._is_listed:
             self._due += self._superfluous()
             self._is_listed = True
         if not self._due:
-            return False
+            return None
         name = self._due.pop()
-        text = self._wanted(name)
-        verb = "save" if text else "remove"
+        return Due(name, self._wanted(name))
+
+    def carry_out(self, due: Due) -> FileIdentity | None:
+        """Save a text or remove it. Returns which file it is now. Raises GenericdpError."""
         try:
-            if text:
-                self._save(name, text)
-            else:
-                self._remove(name)
+            if due.text:
+                return self._save(due.name, due.text)
+            self._remove(due.name)
         except (OSError, UntrustedError) as error:
-            # The others come first when it is tried again.
-            self._due.insert(0, name)
-            until_then = _UNTIL_THEN if text else ""
-            raise self._failure(f"cannot {verb} '{self.path(name)}'", error, until_then) from error
-        return True
+            verb, until_then = ("save", _UNTIL_THEN) if due.text else ("remove", "")
+            raise self._failure(f"cannot {verb} '{self.path(due.name)}'", error, until_then) from error
+        return None
+
+    def see_done(self, due: Due, identity: FileIdentity | None) -> None:
+        """Take into account what `carry_out` returned."""
+        self._written.pop(due.name, None)
+        if identity is not None:
+            self._written[due.name] = due.text, identity
+
+    def see_failed(self, due: Due) -> None:
+        """Take into account that `carry_out` failed: it is still due, and the others come first."""
+        self._written.pop(due.name, None)
+        self._due.insert(0, due.name)
 
     def _wanted(self, name: str) -> str:
         return self._texts.get(name, "")
@@ -174,7 +209,7 @@ class LastGood:
         there = {_short(name) for name in self._texts.keys() - self._ended}
         return [name for name in names if name.endswith(_KEPT) and name not in there]
 
-    def _save(self, name: str, text: str) -> None:
+    def _save(self, name: str, text: str) -> FileIdentity:
         data = text.encode()
         identity = self._kept_already(name, data)
         if identity is None:
@@ -189,7 +224,7 @@ class LastGood:
                     with suppress(OSError, UntrustedError):
                         self._remove(name)
                 raise
-        self._written[name] = text, identity
+        return identity
 
     def _save_places(self) -> None:
         path = os.path.join(self._directory, PLACES)
@@ -206,7 +241,6 @@ class LastGood:
         return None
 
     def _remove(self, name: str) -> None:
-        self._written.pop(name, None)
         at = open_trusted(self._directory)
         try:
             with suppress(FileNotFoundError):

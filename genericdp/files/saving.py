@@ -10,21 +10,30 @@ The rules of this file:
   knows whether a daemon of this boot gave something and could not save it.
 * A file that somebody removed, or whose directory was replaced, is written again at once, not with the next
   change, which may be days away. If that fails, it is known before the daemon ends and the memory with it.
+* A slow disk holds up nothing but the answers to the kubelet that the memory must know of, and these not
+  longer than LONGEST_S. What changes while it is written is saved together afterwards.
 """
 
 import asyncio
 import os
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 
 from genericdp import log
 from genericdp.core.memory.memory import Memory, of_any_boot, save_within_s
 from genericdp.errors import GenericdpError
+from genericdp.files.disk import Disk
 from genericdp.files.state import BrokenStateError, StateFile, this_boot
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 
 #: How often the file is written again at most while somebody removes it again and again, in seconds.
 AGAIN_S = 1.0
+
+#: How long a disk may take before the memory counts as not saved, in seconds. The kubelet waits without a
+#: deadline, and admits no other pod meanwhile.
+LONGEST_S = 10.0
 
 _TO_USE_IT = (
     "the pods of this node got their devices without it; to use it, drain the node, stop genericdp, "
@@ -55,16 +64,21 @@ class Saving:
         self._on_tried = on_tried
         self._watch: DirectoryWatch | None = None
         self._restored = float("-inf")
+        self._disk = Disk()
+        # How often it was tried, and what was reported or asked for while the disk was busy.
+        self._tries, self._tried = 0, asyncio.Event()
+        self._late: asyncio.TimerHandle | None = None
+        self._is_late = self._is_due = self._heard = False
 
     def begin(self) -> Memory:
         """What `load` returns; from now on until `close`, notice when the file is removed."""
         self.load()
         if not all(known.is_of_this_boot for known in self._memory.devices.values()):
-            self.save()
+            self._save_now()
             if self._retry.waits:
                 self._memory = of_any_boot(self._memory)
         elif self._state.is_spare:
-            self.save()
+            self._save_now()
         elif self._state.has_old_spare:
             self._state.drop_spare()
         self._watch = DirectoryWatch(os.path.dirname(self._state.path), self._hear)
@@ -98,12 +112,42 @@ class Saving:
             self._timer = asyncio.get_running_loop().call_later(seconds, self.save)
 
     def save(self) -> None:
-        """Save the last memory now, or later if that fails."""
+        """Save the last memory now, or as soon as the disk allows, or later if that fails."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._disk.is_busy:
+            self._is_due = True
+            return
+        data = self._state.writer.dump(self._memory)
+        if not self._disk.do(partial(self._state.write, data), self._see_tried):
+            self._late = asyncio.get_running_loop().call_later(LONGEST_S, self._see_late)
+
+    async def settled(self) -> None:
+        """Wait until the last memory is saved, or cannot be saved now."""
+        until = self._tries + self._disk.is_busy + self._is_due
+        while self._tries < until and not self._is_late:
+            await self._tried.wait()
+
+    def close(self) -> None:
+        """Save the last memory now or never."""
+        if self._watch is not None:
+            self._watch.close()
+        self._disk.finish()
+        self._save_now()
+        self._retry.succeeded()
+
+    def _save_now(self) -> None:
+        self.save()
+        self._disk.finish()
+
+    def _see_tried(self, future: Future[str]) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        self._late, self._is_late = None, False
+        self._tries += 1
         try:
-            aside = self._state.save(self._memory)
+            aside = future.result()
         except GenericdpError as error:
             self._retry.failed()
             self._on_tried(error)
@@ -116,17 +160,29 @@ class Saving:
                     file=aside,
                     hint=_TO_USE_IT,
                 )
+        self._wake_up()
+        if self._is_due:
+            self._is_due = False
+            self.save()
+        if self._heard:
+            self._heard = False
+            self._hear(frozenset())
 
-    def close(self) -> None:
-        """Save the last memory now or never."""
-        if self._watch is not None:
-            self._watch.close()
-        self.save()
-        self._retry.succeeded()
+    def _see_late(self) -> None:
+        self._is_late = True
+        self._on_tried(self._state.has_not_answered(LONGEST_S))
+        self._wake_up()
+
+    def _wake_up(self) -> None:
+        event, self._tried = self._tried, asyncio.Event()
+        event.set()
 
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too.
         if names and os.path.basename(self._state.path) not in names:
+            return
+        if self._disk.is_busy:
+            self._heard = True
             return
         was_removed = self._state.was_removed()
         if not was_removed and (names or not self._state.was_replaced()):

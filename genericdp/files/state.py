@@ -129,7 +129,10 @@ class StateFile:
 
         Returns the path to which another file was moved that was in its place, "" without one.
         """
-        data = self.writer.dump(memory)
+        return self.write(self.writer.dump(memory))
+
+    def write(self, data: bytes) -> str:
+        """The part of `save` that waits for the disk. Meanwhile, only `writer` may be used."""
         found = identity_at(self.path)
         is_own = found is not None and found == self._file
         if data == self._saved and is_own:
@@ -158,6 +161,12 @@ class StateFile:
         self._saved, self._broken = data, ""
         self.drop_spare()
         return aside
+
+    def has_not_answered(self, seconds: float) -> GenericdpError:
+        """The memory counts as not saved, because the disk takes so long."""
+        return GenericdpError(
+            f"cannot save '{self.path}': the disk has not answered for {seconds:g} s", hint=_until_then(False)
+        )
 
     def _load_spare(self) -> Memory | None:
         """The memory beside the links, if it is of this boot and may follow the one that was read, if any."""

@@ -9,14 +9,14 @@ The rules of this file:
   for when that is wanted.
 * A request that no kubelet sends is refused before anything is done with it (`requests`).
 * Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
-  they only compute.
+  they only compute. An answer of Allocate waits until it is saved who has what.
 * A plugin that is being stopped refuses Allocate: nobody would remember what it gives.
 """
 # ruff: noqa: N802  (the proto's spelling)
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -58,6 +58,10 @@ async def no_usb_reset(units: Collection[tuple[int, int]], ids: Collection[str],
     """For resources without USB devices."""
 
 
+async def nothing_to_save() -> None:
+    """For plugins of which nothing is remembered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Allocated:
     """The answer to one container request: devices after `took_s` seconds, or `error` for a reason.
@@ -87,6 +91,7 @@ class Plugin:
     streams   the open ListAndWatch streams
     messages  how many lists were sent, except to clients that are known not to be the kubelet
     starting  how many containers wait for their devices, in PreStartContainer
+    settled   waits until what `on_allocate` was told is saved, or cannot be
     """
 
     def __init__(
@@ -96,6 +101,7 @@ class Plugin:
         link_dir: str,
         coalesce_s: float,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
+        settled: Callable[[], Awaitable[None]] = nothing_to_save,
         on_list: Callable[[Listed], None] = lambda _: None,
         by_cdi: ByCdi = lambda _: False,
         usb_reset: UsbReset = no_usb_reset,
@@ -107,6 +113,7 @@ class Plugin:
         self._link_dir = link_dir
         self._coalesce_s = coalesce_s
         self._on_allocate = on_allocate
+        self._settled = settled
         self._on_list = on_list
         self._by_cdi = by_cdi
         self._usb_reset = usb_reset
@@ -209,6 +216,7 @@ class Plugin:
             self._note_use(ids)
             took_s = time.perf_counter() - began
             self._on_allocate(Allocated(name, ids, cdi_device=named, took_s=took_s))
+        await self._settled()
         if not response.container_responses:
             # An empty answer would leak the devices in the kubelet ("no containers return in allocation
             # response").

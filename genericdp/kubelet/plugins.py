@@ -9,7 +9,7 @@ The rules of this file:
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 
 from genericdp.core.cdi import ByCdi
@@ -17,7 +17,7 @@ from genericdp.core.inventory.inventory import Changes, Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.watchdog import Sign
-from genericdp.kubelet.plugin import Allocated, Listed, Plugin, UsbReset, no_usb_reset
+from genericdp.kubelet.plugin import Allocated, Listed, Plugin, UsbReset, no_usb_reset, nothing_to_save
 from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress, Registration
 from genericdp.kubelet.socket import KubeletSocket
 
@@ -33,6 +33,7 @@ class Plugins:
         on_rival: Callable[[], None] = lambda: None,
         on_progress: Callable[[Progress], None] = lambda _: None,
         on_allocate: Callable[[Allocated], None] = lambda _: None,
+        settled: Callable[[], Awaitable[None]] = nothing_to_save,
         on_list: Callable[[Listed], None] = lambda _: None,
         by_cdi: ByCdi = lambda _: False,
         usb_reset: UsbReset = no_usb_reset,
@@ -45,6 +46,7 @@ class Plugins:
         self._settings = settings
         self._on_progress = on_progress
         self._on_allocate = on_allocate
+        self._settled = settled
         self._on_list = on_list
         self._by_cdi = by_cdi
         self._usb_reset = usb_reset
@@ -130,6 +132,7 @@ class Plugins:
             link_dir=self._settings.link_dir,
             coalesce_s=self._settings.coalesce_s,
             on_allocate=self._on_allocate,
+            settled=self._settled,
             on_list=self._on_list,
             by_cdi=self._by_cdi,
             usb_reset=self._usb_reset,

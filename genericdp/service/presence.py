@@ -3,7 +3,8 @@
 The rules of this file:
 
 * It is written when the daemon stops, unless it says that already, and some seconds after a device came or
-  went: a flapping device must not wear out a flash memory. After a power cut it may be that old.
+  went: a flapping device must not wear out a flash memory. After a power cut it may be that old, and older
+  if the disk is slow: nothing waits for it but the end of the daemon.
 * It belongs to one boot. What an earlier process of the same boot saved is of no interest: only the daemon
   has restarted.
 * Without it, nothing is waited for. So whatever is wrong with the file is logged, and no more.
@@ -12,9 +13,12 @@ The rules of this file:
 import asyncio
 import json
 import os
+from concurrent.futures import Future
+from functools import partial
 
 from genericdp import log
 from genericdp.errors import GenericdpError
+from genericdp.files.disk import Disk
 from genericdp.files.whole_file import FileIdentity, identity_at, read_whole, write_whole
 
 #: How long a change may wait to be saved, in seconds.
@@ -38,6 +42,7 @@ class Presence:
         self._healthy: frozenset[str] | None = None
         self._file: FileIdentity | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._disk = Disk()
 
     def load(self) -> frozenset[str]:
         """The ids that were Healthy when the machine went down; none if it did not since the last save."""
@@ -66,18 +71,31 @@ class Presence:
         if healthy == self._saved:
             self._cancel()
         elif self._timer is None and self._boot:
-            self._timer = asyncio.get_running_loop().call_later(SAVE_WITHIN_S, self.save)
+            self._save_later()
 
     def save(self) -> None:
-        """Save now what was seen last, if anything was."""
+        """Save now what was seen last, if anything was; a disk that is slow is not waited for."""
         self._cancel()
+        if self._disk.is_busy:
+            self._save_later()
+            return
         if not self._boot or self._healthy is None:
             return
         if self._healthy == self._saved and identity_at(self.path) == self._file:
             return
         document = {"version": _FORMAT, "boot": self._boot, "healthy": sorted(self._healthy)}
+        data = json.dumps(document).encode("ascii")
+        self._disk.do(partial(write_whole, self.path, data), partial(self._see_tried, self._healthy))
+
+    def close(self) -> None:
+        """Save now or never what was seen last."""
+        self._disk.finish()
+        self.save()
+        self._disk.finish()
+
+    def _see_tried(self, healthy: frozenset[str], future: Future[FileIdentity]) -> None:
         try:
-            self._file = write_whole(self.path, json.dumps(document).encode("ascii"))
+            self._file = future.result()
         except (OSError, GenericdpError) as error:
             _log.warning(
                 "cannot save which devices are there, so the next boot may not wait for them",
@@ -85,7 +103,13 @@ class Presence:
                 why=_why(error),
             )
         else:
-            self._saved = self._healthy
+            self._saved = healthy
+            if self._healthy is not None:
+                # It may have changed since.
+                self.see(self._healthy)
+
+    def _save_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(SAVE_WITHIN_S, self.save)
 
     def _cancel(self) -> None:
         if self._timer is not None:

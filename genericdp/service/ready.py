@@ -105,7 +105,7 @@ class Ready:
     def close(self) -> None:
         """Save what is there now, before the daemon ends."""
         self._cancel()
-        self._presence.save()
+        self._presence.close()
 
     def _wait(self) -> None:
         left_s = [each.left_s for each in self.returning]

@@ -16,12 +16,16 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
 
 from genericdp import log
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.errors import GenericdpError
-from genericdp.files.last_good import LastGood
+from genericdp.files.disk import Disk
+from genericdp.files.last_good import Due, LastGood
+from genericdp.files.whole_file import FileIdentity
 from genericdp.inputs import Rules
 from genericdp.retry import Retry
 from genericdp.service.ready import Ready
@@ -70,6 +74,8 @@ class Reloading:
         self._keeping = Retry(self._keep)
         self._turn: asyncio.Handle | None = None
         self._kept_again = float("-inf")
+        self._disk = Disk()
+        self._heard = False
         self._watching = contextlib.ExitStack()
 
     @contextlib.contextmanager
@@ -84,11 +90,14 @@ class Reloading:
             kept.close()
             self._watching.close()
             self._retry.succeeded()
+            self._disk.finish()
             if last_good.look() or self._keeping.waits:
                 self._keep()
             end = time.monotonic() + END_S
-            while self._turn is not None and time.monotonic() < end:
+            while (self._turn is not None or self._disk.is_busy) and time.monotonic() < end:
+                self._disk.finish()
                 self._keep()
+            self._disk.finish()
             if self._turn is not None:
                 self._turn.cancel()
             self._keeping.succeeded()
@@ -119,6 +128,9 @@ class Reloading:
 
     def _hear(self, _: frozenset[str]) -> None:
         # What this process keeps arrives here, too.
+        if self._disk.is_busy:
+            self._heard = True
+            return
         if self._last_good is not None and self._last_good.look() and self._turn is None:
             loop = asyncio.get_running_loop()
             self._kept_again = max(loop.time(), self._kept_again + KEEP_AFTER_S)
@@ -129,17 +141,37 @@ class Reloading:
         if self._turn is not None:
             self._turn.cancel()
             self._turn = None
-        try:
-            goes_on = self._last_good is not None and self._last_good.save_next()
-        except GenericdpError as error:
-            self._keeping.failed()
-            self._on_tried(Retried.RULES, error)
+        if self._last_good is None or self._disk.is_busy:
             return
-        if goes_on:
-            self._turn = asyncio.get_running_loop().call_later(_BETWEEN_S, self._keep)
-        else:
+        try:
+            due = self._last_good.next()
+        except GenericdpError as error:
+            self._see_failed(error)
+            return
+        if due is None:
             self._keeping.succeeded()
             self._on_tried(Retried.RULES, None)
+        else:
+            work = partial(self._last_good.carry_out, due)
+            self._disk.do(work, partial(self._see_tried, self._last_good, due))
+
+    def _see_tried(self, last_good: LastGood, due: Due, future: Future[FileIdentity | None]) -> None:
+        try:
+            identity = future.result()
+        except GenericdpError as error:
+            last_good.see_failed(due)
+            self._see_failed(error)
+        else:
+            last_good.see_done(due, identity)
+            if self._turn is None:
+                self._turn = asyncio.get_running_loop().call_later(_BETWEEN_S, self._keep)
+        if self._heard:
+            self._heard = False
+            self._hear(frozenset())
+
+    def _see_failed(self, error: GenericdpError) -> None:
+        self._keeping.failed()
+        self._on_tried(Retried.RULES, error)
 
     def _watch(self) -> None:
         self._watching.close()

@@ -21,8 +21,7 @@ from contextlib import ExitStack
 
 from genericdp import log
 from genericdp.errors import what_is_short
-
-MOUNTINFO = "/proc/self/mountinfo"
+from genericdp.watch.mountinfo import MOUNTINFO
 
 #: How long further changes wait, in seconds.
 PAUSE_S = 0.1

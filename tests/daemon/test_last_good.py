@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, Scene, a_scene, minors_in
 from tests.scenes.service import Service, links_in
 from tests.scenes.shortage import a_file_system_at, fill, read_only
+from tests.scenes.slow_disk import a_slow_disk
 from tests.scenes.waiting import idle, until
 
 STICK, OTHER_STICK = a_usb_serial(0, serial="A"), a_usb_serial(1, serial="B", port="3")
@@ -166,6 +168,40 @@ async def test_a_daemon_that_was_killed_has_kept_the_text(short_dir: Path) -> No
         assert node.kept.read_text() == edited
         await node.edit(BAD)
         assert node.kept.read_text() == edited
+
+
+async def test_a_slow_disk_holds_up_nothing_and_keeps_the_last_text(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with a_node(short_dir) as node:
+        caplog.clear()
+        with a_slow_disk() as slow:
+            await node.edit(FTDI_RULE + "# edited\n")
+            await until(lambda: slow.waits)
+            # It is there, and not yet safe from a power cut.
+            slow.answer_one()
+            await until(lambda: node.kept.read_text() != FTDI_RULE)
+            edited = FTDI_RULE + "# edited again\n"
+            await node.edit(edited)
+            assert node.service.daemon.rules.files[0].text == edited
+            slow.answer()
+            await until(lambda: not slow.waits)
+            await node.wait()
+            await until(lambda: node.kept.read_text() == edited)
+        assert [each for each in caplog.messages if "kept" in each] == []
+
+
+async def test_the_end_waits_for_a_text_that_a_slow_disk_has_not_written_yet(short_dir: Path) -> None:
+    edited = FTDI_RULE + "# edited\n"
+    async with a_node(short_dir) as node:
+        with a_slow_disk() as slow:
+            await node.edit(edited)
+            await until(lambda: slow.waits)
+            timer = Timer(0.01, slow.answer)
+            timer.start()
+            await node.service.stop()
+            timer.join()
+            assert node.kept.read_text() == edited
 
 
 async def test_nothing_is_kept_before_the_daemon_serves(short_dir: Path) -> None:

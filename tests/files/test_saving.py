@@ -1,10 +1,12 @@
 """When the memory is saved: a storm of changes together, and every storm."""
 
+import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from shutil import copy, rmtree
+from threading import Timer
 
 import pytest
 
@@ -13,7 +15,7 @@ from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.errors import GenericdpError
-from genericdp.files.saving import Saving
+from genericdp.files.saving import LONGEST_S, Saving
 from genericdp.files.state import BOOT_VARIABLE, BrokenStateError, StateFile, this_boot
 from genericdp.log_lines import fields_of
 from tests.scenes.rules import FTDI
@@ -26,6 +28,7 @@ from tests.scenes.shortage import (
     no_file_larger_than,
     read_only,
 )
+from tests.scenes.slow_disk import a_slow_disk
 from tests.scenes.steps import steps
 from tests.scenes.waiting import idle, until
 
@@ -159,6 +162,113 @@ async def test_a_directory_that_was_removed_where_it_is_mounted_from_is_said_at_
             "ids of twins and of absent devices do not survive a restart of the daemon or a reboot"
         )
         saving.close()
+
+
+async def test_while_the_disk_is_slow_changes_wait_and_are_saved_together(tmp_path: Path) -> None:
+    tried = list[GenericdpError | None]()
+    saving = Saving(str(tmp_path), tried.append)
+    with a_slow_disk() as slow:
+        for number in range(1, 5):
+            saving.save_within(0.0, memory(number))
+        await idle()
+        assert (saved(tmp_path), tried) == (Memory(), [])
+        slow.answer()
+        await until(lambda: saved(tmp_path) == memory(4))
+        await until(lambda: tried == [None, None])
+
+
+async def test_it_is_settled_once_what_was_known_then_is_saved(tmp_path: Path) -> None:
+    saving = Saving(str(tmp_path))
+    await saving.settled()
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(1))
+        await until(lambda: slow.waits)
+        saving.save_within(0.0, memory(2))
+        settled = asyncio.ensure_future(saving.settled())
+        await idle()
+        assert not settled.done()
+        slow.answer()
+        await settled
+        assert saved(tmp_path) == memory(2)
+
+
+async def test_it_is_settled_too_if_it_cannot_be_saved(tmp_path: Path) -> None:
+    tried = list[str]()
+    saving = Saving(str(tmp_path), lambda error: tried.append(str(error)))
+    with a_slow_disk() as slow, no_file_larger_than(10):
+        saving.save_within(0.0, memory(1))
+        await saving.settled()
+        assert slow.waits == 0
+    assert tried == [f"cannot save '{tmp_path}/memory.json': File too large"]
+    saving.close()
+
+
+async def test_a_disk_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
+    time, tried = LoopTime(), list[GenericdpError | None]()
+    saving = Saving(str(tmp_path), tried.append)
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(1))
+        settled = asyncio.ensure_future(saving.settled())
+        time.advance(LONGEST_S - 0.1)
+        await idle()
+        assert (settled.done(), tried) == (False, [])
+        time.advance(0.1)
+        await settled
+        # Nor is it by the next ones.
+        saving.save_within(0.0, memory(2))
+        await saving.settled()
+        (error,) = tried
+        assert str(error) == f"cannot save '{tmp_path}/memory.json': the disk has not answered for 10 s"
+        assert error is not None
+        assert error.hint == (
+            "until the memory is saved, "
+            "ids of twins and of absent devices do not survive a restart of the daemon or a reboot"
+        )
+        slow.answer()
+        await until(lambda: saved(tmp_path) == memory(2))
+        await until(lambda: tried[1:] == [None, None])
+        # It may be slow again.
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(3))
+        settled = asyncio.ensure_future(saving.settled())
+        await idle()
+        assert not settled.done()
+        slow.answer()
+        await settled
+    assert len(tried) == 4
+
+
+async def test_a_file_that_is_removed_while_the_disk_is_slow_is_saved_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    LoopTime()
+    saving, file = Saving(str(tmp_path)), tmp_path / "memory.json"
+    saving.begin()
+    saving.save_within(0.0, memory(1))
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(2))
+        # It is there, and not yet safe from a power cut.
+        slow.answer_one()
+        await until(lambda: saved(tmp_path) == memory(2))
+        file.unlink()
+        await idle()
+        slow.answer()
+        await until(lambda: saved(tmp_path) == memory(2))
+        saving.close()
+    assert caplog.messages == ["the saved memory was removed, saving it again"]
+
+
+async def test_the_end_waits_for_a_slow_disk(tmp_path: Path) -> None:
+    saving = Saving(str(tmp_path))
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(1))
+        saving.save_within(0.0, memory(2))
+        timer = Timer(0.01, slow.answer)
+        timer.start()
+        saving.close()
+        timer.join()
+        assert saved(tmp_path) == memory(2)
+    await idle()
 
 
 @pytest.fixture

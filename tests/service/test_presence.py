@@ -4,13 +4,15 @@ import json
 import os
 import shutil
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
 from genericdp.files.whole_file import LONGEST
 from genericdp.service.presence import SAVE_WITHIN_S, Presence
 from tests.scenes.scene import LoopTime
-from tests.scenes.waiting import until
+from tests.scenes.slow_disk import a_slow_disk
+from tests.scenes.waiting import idle, until
 
 BOTH = frozenset({"ftdi_A", "ftdi_B"})
 UNREAD = "cannot read which devices were there before the reboot, so READY does not wait for them"
@@ -146,3 +148,36 @@ async def test_a_directory_that_cannot_be_written_is_said(
     presence(tmp_path / "state", "one", BOTH).save()
     assert caplog.messages == ["cannot save which devices are there, so the next boot may not wait for them"]
     assert fields(caplog) == {"path": f"{tmp_path}/state/presence.json", "why": "File exists"}
+
+
+async def test_a_slow_disk_holds_up_nothing_and_has_the_last_state_in_the_end(tmp_path: Path) -> None:
+    time, one = LoopTime(), presence(tmp_path, "one", BOTH)
+    one.save()
+    with a_slow_disk() as slow:
+        one.see(frozenset())
+        time.advance(SAVE_WITHIN_S)
+        await until(lambda: slow.waits)
+        # As it was, and as the file still says.
+        one.see(BOTH)
+        one.save()
+        slow.answer()
+        await until(lambda: Presence(str(tmp_path), "two").load() == frozenset())
+        await until(lambda: not slow.waits)
+        await idle()
+    for _ in range(2):
+        time.advance(SAVE_WITHIN_S)
+        await idle()
+    await until(lambda: Presence(str(tmp_path), "two").load() == BOTH)
+
+
+async def test_the_end_waits_for_a_slow_disk(tmp_path: Path) -> None:
+    time, one = LoopTime(), presence(tmp_path, "one", frozenset())
+    with a_slow_disk() as slow:
+        time.advance(SAVE_WITHIN_S)
+        await until(lambda: slow.waits)
+        one.see(BOTH)
+        timer = Timer(0.01, slow.answer)
+        timer.start()
+        one.close()
+        timer.join()
+    assert Presence(str(tmp_path), "two").load() == BOTH

@@ -1,0 +1,72 @@
+"""A disk that takes seconds to write holds up no device, and an answer to the kubelet only for a while."""
+
+import asyncio
+from pathlib import Path
+
+from genericdp.core.memory.memory import Memory
+from genericdp.core.status.history import Retried
+from genericdp.files.saving import LONGEST_S
+from genericdp.files.state import StateFile
+from genericdp.simulator import Phase
+from tests.scenes.builders import a_usb_serial
+from tests.scenes.scene import LoopTime, Scene, a_scene, minors_in
+from tests.scenes.service import links_in
+from tests.scenes.slow_disk import a_slow_disk
+from tests.scenes.waiting import idle, until
+
+MINE, OTHER = a_usb_serial(0, serial="A"), a_usb_serial(1, serial="B", port="3")
+
+
+def saved(scene: Scene) -> Memory:
+    return StateFile(scene.settings.state_dir).load()
+
+
+async def test_devices_come_and_go_while_the_disk_is_slow(short_dir: Path) -> None:
+    async with a_scene(short_dir, MINE) as scene:
+        await scene.until_allocatable(1)
+        with a_slow_disk() as slow:
+            admission = asyncio.ensure_future(scene.admit())
+            await until(lambda: slow.waits)
+            scene.plug(OTHER)
+            await scene.until_allocatable(2)
+            scene.unplug(MINE)
+            await scene.until_allocatable(1)
+            links = links_in(scene.settings)
+            assert links["ftdi_A"] == "ftdi_A"
+            assert links["ftdi_B"].endswith("/ttyUSB1")
+            slow.answer()
+            await admission
+
+
+async def test_the_kubelet_gets_its_answer_once_it_is_saved_who_has_what(short_dir: Path) -> None:
+    async with a_scene(short_dir, MINE) as scene:
+        await scene.until_allocatable(1)
+        with a_slow_disk() as slow:
+            admission = asyncio.ensure_future(scene.admit())
+            await until(lambda: slow.waits)
+            await idle()
+            assert not admission.done()
+            assert not saved(scene).held
+            slow.answer()
+            pod = await admission
+        assert (pod.phase, minors_in(pod.container("main"))) == (Phase.RUNNING, [0])
+        assert [*saved(scene).held] == ["ftdi_A"]
+
+
+async def test_if_the_disk_does_not_answer_at_all_pods_are_admitted_and_status_says_so(
+    short_dir: Path,
+) -> None:
+    async with a_scene(short_dir, MINE) as scene:
+        await scene.until_allocatable(1)
+        time = LoopTime()
+        with a_slow_disk() as slow:
+            admission = asyncio.ensure_future(scene.admit())
+            await until(lambda: slow.waits)
+            time.advance(LONGEST_S)
+            assert (await admission).phase is Phase.RUNNING
+            failing = scene.daemon.recorder.history.failing
+            file = f"{scene.settings.state_dir}/memory.json"
+            assert failing[Retried.MEMORY].why == f"cannot save '{file}': the disk has not answered for 10 s"
+            slow.answer()
+            await until(lambda: not failing)
+        assert [*saved(scene).held] == ["ftdi_A"]

@@ -4,8 +4,11 @@ The rules of this file:
 
 * Only waiting times differ: how long a kubelet takes to know its pods, how long an admission may take, how
   long until the kubelet is asked again, and how long devices are kept whose resource has left the rules.
+* SIGUSR1 makes it say where its threads are (`peak`).
 """
 
+import faulthandler
+import signal
 import sys
 
 from genericdp import __main__ as program
@@ -13,6 +16,7 @@ from genericdp import __main__ as program
 
 def main() -> int:
     """Run the verb that the command line names; returns the exit status."""
+    faulthandler.register(signal.SIGUSR1)
     program._leave_unused_modules_out()
     # As in the program, they have to be left out first.
     from genericdp import forgetting

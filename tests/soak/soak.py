@@ -18,6 +18,7 @@ from tests.soak import rules
 from tests.soak.figures import Row
 from tests.soak.node import Node
 from tests.soak.operations import chosen
+from tests.soak.peak import Peak
 from tests.soak.state import State
 
 #: The mean time between two operations, in seconds.
@@ -66,7 +67,8 @@ class Soak:
 
     async def round(self, number: int, *, operations: int, until: float = 0.0, samples: int = SAMPLES) -> Row:
         """Do at least so many operations, and go on until then (monotonic time); rest, compare, measure."""
-        with self._reported():
+        peak = Peak(self._node.process.pid, MOST_MIB)
+        with self._reported(), peak.looking():
             rng = random.Random(f"{self._seed} {number}")  # noqa: S311  (nothing secret depends on it)
             self._node.process.forget_peak()
             count, work = 0, self._node.process.work()
@@ -86,9 +88,8 @@ class Soak:
             await self._rest()
             memory = self._node.process.memory()
             if memory.peak > MOST_MIB:
-                raise SoakError(
-                    f"the daemon took {memory.peak:.0f} MiB for a moment, at rest {memory.resident:.0f}"
-                )
+                took = f"the daemon took {memory.peak:.0f} MiB for a moment, at rest {memory.resident:.0f}"
+                raise SoakError("\n".join((f"{took}; the log says where it was then", *peak.found)))
         return Row(
             operations=self.done.total(),
             descriptors=self._node.process.descriptors().total(),

@@ -146,27 +146,35 @@ class Saving:
             self._late.cancel()
         self._late, self._is_late = None, False
         self._tries += 1
+        self._wake_up()
+        try:
+            self._report(future)
+        finally:
+            if self._is_due:
+                self._is_due = False
+                self.save()
+            if self._heard:
+                self._heard = False
+                self._hear(frozenset())
+
+    def _report(self, future: Future[str]) -> None:
         try:
             aside = future.result()
         except GenericdpError as error:
             self._retry.failed()
             self._on_tried(error)
-        else:
-            self._retry.succeeded()
-            self._on_tried(None)
-            if aside:
-                _log.warning(
-                    "another saved memory took the place of this daemon's, and is kept aside",
-                    file=aside,
-                    hint=_TO_USE_IT,
-                )
-        self._wake_up()
-        if self._is_due:
-            self._is_due = False
-            self.save()
-        if self._heard:
-            self._heard = False
-            self._hear(frozenset())
+            return
+        except BaseException:
+            self._retry.failed()
+            raise
+        self._retry.succeeded()
+        self._on_tried(None)
+        if aside:
+            _log.warning(
+                "another saved memory took the place of this daemon's, and is kept aside",
+                file=aside,
+                hint=_TO_USE_IT,
+            )
 
     def _see_late(self) -> None:
         self._is_late = True

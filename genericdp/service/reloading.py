@@ -161,6 +161,10 @@ class Reloading:
         except GenericdpError as error:
             last_good.see_failed(due)
             self._see_failed(error)
+        except BaseException:
+            last_good.see_failed(due)
+            self._keeping.failed()
+            raise
         else:
             last_good.see_done(due, identity)
             if self._turn is None:

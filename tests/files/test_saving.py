@@ -203,6 +203,35 @@ async def test_it_is_settled_too_if_it_cannot_be_saved(tmp_path: Path) -> None:
     saving.close()
 
 
+@pytest.mark.parametrize("changes", [False, True])
+async def test_an_unexpected_error_keeps_nobody_waiting_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, changes: bool
+) -> None:
+    time, saving, failed = LoopTime(), Saving(str(tmp_path)), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context["exception"]))
+    error = MemoryError()
+
+    def fail(*_: object) -> None:
+        raise error
+
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(1))
+        await until(lambda: slow.waits)
+        if changes:
+            saving.save_within(0.0, memory(2))
+        settled = asyncio.ensure_future(saving.settled())
+        with monkeypatch.context() as patch:
+            patch.setattr(slow, "_fsync", fail)
+            slow.answer_one()
+            await until(lambda: failed)
+        slow.answer()
+        await settled
+        time.advance(0.0 if changes else 1.0)
+        await until(lambda: saved(tmp_path) == memory(1 + changes))
+    assert failed == [error]
+    saving.close()
+
+
 async def test_a_disk_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
     time, tried = LoopTime(), list[GenericdpError | None]()
     saving = Saving(str(tmp_path), tried.append)

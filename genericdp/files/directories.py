@@ -32,7 +32,7 @@ from genericdp.errors import GenericdpError, what_is_short, what_to_do
 from genericdp.files.kept_directory import make_for_all
 from genericdp.files.state import StateFile
 from genericdp.files.trust import UntrustedError
-from genericdp.files.whole_file import read_whole, write_whole
+from genericdp.files.whole_file import read_whole, sync, write_whole
 
 #: The file in the link directory that names the state directory. Ids do not begin with a dot.
 STATE_DIR = ".state_dir"
@@ -98,18 +98,31 @@ class Note:
         return _lines_in(self.directory, self.file) == [*self.lines]
 
     def write(self) -> None:
-        """Write the file, if it does not say so already. Raises GenericdpError."""
+        """Write the file, if it does not say so already; `sync` waits for the disk. Raises GenericdpError."""
         try:
             if not self.stands():
                 if self.file in (STATE_DIR, CDI_DIR_BESIDE_LINKS):
                     # Everybody may follow the links there.
                     make_for_all(self.directory)
-                write_whole(self.path, b"".join(os.fsencode(line) + b"\n" for line in self.lines))
-        except UntrustedError as error:
-            raise GenericdpError(f"cannot write '{self.path}': {error}", hint=error.hint) from error
-        except OSError as error:
-            message = f"cannot write '{self.path}': {error.strerror}"
-            raise GenericdpError(message, hint=what_to_do(error, self.directory)) from error
+                data = b"".join(os.fsencode(line) + b"\n" for line in self.lines)
+                write_whole(self.path, data, sync=False)
+        except (UntrustedError, OSError) as error:
+            raise self._failure(error) from error
+
+    def sync(self) -> None:
+        """Make sure that the file is on the disk, if it is there. Raises GenericdpError."""
+        try:
+            sync(self.path)
+        except FileNotFoundError:
+            pass
+        except (UntrustedError, OSError) as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: UntrustedError | OSError) -> GenericdpError:
+        if isinstance(error, UntrustedError):
+            return GenericdpError(f"cannot write '{self.path}': {error}", hint=error.hint)
+        message = f"cannot write '{self.path}': {error.strerror}"
+        return GenericdpError(message, hint=what_to_do(error, self.directory))
 
 
 def notes_of_each_other(settings: Settings, configured: Settings | None = None) -> tuple[Note, ...]:

@@ -10,14 +10,16 @@ The rules of this file:
   knows whether a daemon of this boot gave something and could not save it.
 * A file that somebody removed, or whose directory was replaced, is written again at once, not with the next
   change, which may be days away. If that fails, it is known before the daemon ends and the memory with it.
-* A slow disk holds up nothing but the answers to the kubelet that the memory must know of, and these not
-  longer than LONGEST_S. What changes while it is written is saved together afterwards.
+* A slow disk holds up nothing but the answers to the kubelet that the memory must know of, and none of these
+  longer than LONGEST_S. Changes in the meantime are saved together afterwards. Until then the memory is kept
+  beside the links: it survives a kill, but no power cut.
 """
 
 import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 
 from genericdp import log
@@ -31,8 +33,8 @@ from genericdp.watch import DirectoryWatch
 #: How often the file is written again at most while somebody removes it again and again, in seconds.
 AGAIN_S = 1.0
 
-#: How long a disk may take before the memory counts as not saved, in seconds. The kubelet waits without a
-#: deadline, and admits no other pod meanwhile.
+#: How long a disk may take before the memory counts as not saved, and how long an answer to the kubelet waits
+#: for it, in seconds. The kubelet has no deadline, and admits no other pod meanwhile.
 LONGEST_S = 10.0
 
 _TO_USE_IT = (
@@ -68,7 +70,8 @@ class Saving:
         # How often it was tried, and what was reported or asked for while the disk was busy.
         self._tries, self._tried = 0, asyncio.Event()
         self._late: asyncio.TimerHandle | None = None
-        self._is_late = self._is_due = self._heard = False
+        self._is_late = self._is_due = self._is_kept = self._heard = False
+        self._data = b""
 
     def begin(self) -> Memory:
         """What `load` returns; from now on until `close`, notice when the file is removed."""
@@ -116,18 +119,21 @@ class Saving:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._data = self._state.writer.dump(self._memory)
         if self._disk.is_busy:
             self._is_due = True
-            return
-        data = self._state.writer.dump(self._memory)
-        if not self._disk.do(partial(self._state.write, data), self._see_tried):
+            self._is_kept = self._state.keep(self._data)
+        elif not self._disk.do(partial(self._state.write, self._data), self._see_tried):
+            self._is_kept = self._state.keep(self._data)
             self._late = asyncio.get_running_loop().call_later(LONGEST_S, self._see_late)
 
     async def settled(self) -> None:
-        """Wait until the last memory is saved, or cannot be saved now."""
+        """Wait until the last memory is saved, or cannot be saved now; for LONGEST_S at most."""
         until = self._tries + self._disk.is_busy + self._is_due
-        while self._tries < until and not self._is_late:
-            await self._tried.wait()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_S):
+                while self._tries < until and not self._is_late:
+                    await self._tried.wait()
 
     def close(self) -> None:
         """Save the last memory now or never."""
@@ -162,12 +168,15 @@ class Saving:
             aside = future.result()
         except GenericdpError as error:
             self._retry.failed()
-            self._on_tried(error)
+            is_kept = self._state.keep(self._data)
+            self._on_tried(self._state.failure(error, is_kept=is_kept))
             return
         except BaseException:
             self._retry.failed()
             raise
         self._retry.succeeded()
+        if not self._is_due:
+            self._state.drop_spare()
         self._on_tried(None)
         if aside:
             _log.warning(
@@ -178,7 +187,7 @@ class Saving:
 
     def _see_late(self) -> None:
         self._is_late = True
-        self._on_tried(self._state.has_not_answered(LONGEST_S))
+        self._on_tried(self._state.has_not_answered(LONGEST_S, is_kept=self._is_kept))
         self._wake_up()
 
     def _wake_up(self) -> None:

@@ -10,9 +10,10 @@ The rules of this file:
   be forgotten.
 * A file that this process has neither read nor written is never replaced: its file system may have been
   mounted after the start. It is kept aside: pods got their devices according to this process's memory.
-* While the file cannot be written, the memory is kept beside the links, which last until the next boot. It
-  counts unless another memory has taken the place of the one that it was to replace. It names that one by its
-  content, because the state directory may be moved to another disk, and says whether it was this process's.
+* While the file cannot be written, or a slow disk has not written it, the memory is kept beside the links.
+  These last until the next boot. It counts unless another memory has taken the place of those that it was to
+  replace: the one that was there, and the one that was being written. It names them by their content, because
+  the state directory may be moved to another disk, and says whether the first was this process's.
 """
 
 import hashlib
@@ -65,7 +66,7 @@ class BrokenStateError(GenericdpError):
 
 
 class StateFile:
-    """`memory.json` in the state directory.
+    """`memory.json` in the state directory. Only `write` may run in another thread than the rest.
 
     boot      the id of this boot, "" if it is not known
     link_dir  where the memory is kept while it cannot be saved, "" for nowhere
@@ -80,6 +81,8 @@ class StateFile:
         self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
         # Where a file that could not be understood is to be kept, and where another one was.
         self._saved, self._broken, self._moved_to = b"", "", ""
+        # What the last write was to replace, whether that was this process's, and what it was to become.
+        self._replaced: tuple[bytes, bool, bytes] = b"", True, b""
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)
         self._boot = boot
@@ -129,44 +132,72 @@ class StateFile:
 
         Returns the path to which another file was moved that was in its place, "" without one.
         """
-        return self.write(self.writer.dump(memory))
-
-    def write(self, data: bytes) -> str:
-        """The part of `save` that waits for the disk. Meanwhile, only `writer` may be used."""
-        found = identity_at(self.path)
-        is_own = found is not None and found == self._file
-        if data == self._saved and is_own:
-            self.drop_spare()
-            return ""
-        aside = "" if found is None or is_own else _aside(self.path, found)
-        keep_as = self._broken if is_own and self._broken else aside
+        data = self.writer.dump(memory)
         try:
-            self._file = write_whole(self.path, data, keep_as=keep_as)
-        except UntrustedError as error:
-            is_kept = self._save_spare(data)
-            raise GenericdpError(
-                f"cannot save '{self.path}': {error}", hint=f"{error.hint}; {_until_then(is_kept)}"
-            ) from error
-        except OSError as error:
-            if (now := identity_at(self.path)) != found:
-                # The new file is there, but not safe from a power cut. Or none is: the old one was moved.
-                self._file, self._saved, self._broken = now, b"", ""
-                self._moved_to = aside or self._moved_to
-            is_kept = self._save_spare(data)
-            directory = os.path.dirname(self.path)
-            cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
-            hint = "; ".join(filter(None, (cure, _until_then(is_kept))))
-            raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=hint) from error
-        aside, self._moved_to = aside or self._moved_to, ""
-        self._saved, self._broken = data, ""
+            aside = self.write(data)
+        except GenericdpError as error:
+            raise self.failure(error, is_kept=self.keep(data)) from error
         self.drop_spare()
         return aside
 
-    def has_not_answered(self, seconds: float) -> GenericdpError:
+    def write(self, data: bytes) -> str:
+        """The part of `save` that waits for the disk. `keep` may run meanwhile, in another thread."""
+        found = identity_at(self.path)
+        is_own = found is not None and found == self._file
+        before = self._saved if self._saved and (is_own or found is None) else self._content()
+        self._replaced = before, is_own or found is None, data
+        if data == self._saved and is_own:
+            return ""
+        aside = ""
+
+        def keep_as() -> str:
+            # As the disk may be slow, it may be another file by now.
+            nonlocal aside, is_own
+            now = identity_at(self.path)
+            is_own = now is not None and now == self._file
+            aside = "" if now is None or is_own else _aside(self.path, now)
+            return self._broken if is_own and self._broken else aside
+
+        try:
+            self._file = write_whole(self.path, data, keep_as=keep_as)
+        except UntrustedError as error:
+            raise GenericdpError(f"cannot save '{self.path}': {error}", hint=error.hint) from error
+        except OSError as error:
+            if (now := identity_at(self.path)) != self._file and (now is None or self._content() == data):
+                # The new file is there, but not safe from a power cut. Or none is: the old one was moved.
+                self._file, self._saved, self._broken = now, b"", ""
+                self._moved_to = aside or self._moved_to
+            directory = os.path.dirname(self.path)
+            cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
+            raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=cure) from error
+        aside, self._moved_to = aside or self._moved_to, ""
+        self._saved, self._broken = data, ""
+        return aside
+
+    def keep(self, data: bytes) -> bool:
+        """Keep a memory beside the links, because `write` has failed or goes on. False if that is impossible.
+
+        It does not wait for the disk of the state directory.
+        """
+        # Without that directory, no pod has a link there.
+        if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
+            return False
+        before, is_own, after = self._replaced
+        note = json.dumps([[_digest(before), _digest(after)], is_own])
+        try:
+            write_whole(self._spare, note.encode() + b"\n" + data, sync=False)
+        except (OSError, UntrustedError):
+            return False
+        return True
+
+    def failure(self, error: GenericdpError, *, is_kept: bool) -> GenericdpError:
+        """What `write` raised, with what that means; `is_kept`: the memory is kept beside the links."""
+        return GenericdpError(str(error), hint="; ".join(filter(None, (error.hint, _until_then(is_kept)))))
+
+    def has_not_answered(self, seconds: float, *, is_kept: bool) -> GenericdpError:
         """The memory counts as not saved, because the disk takes so long."""
-        return GenericdpError(
-            f"cannot save '{self.path}': the disk has not answered for {seconds:g} s", hint=_until_then(False)
-        )
+        message = f"cannot save '{self.path}': the disk has not answered for {seconds:g} s"
+        return GenericdpError(message, hint=_until_then(is_kept))
 
     def _load_spare(self) -> Memory | None:
         """The memory beside the links, if it is of this boot and may follow the one that was read, if any."""
@@ -176,27 +207,13 @@ class StateFile:
             kept = read_whole(self._spare)[0] if self._spare else b""
             note, _, data = kept.partition(b"\n")
             replaces, was_own = json.loads(note)
-            self.has_old_spare = bool(self._saved) and replaces != _digest(self._saved)
+            self.has_old_spare = bool(self._saved) and _digest(self._saved) not in replaces
             if not self.has_old_spare and saved.boot_of(data) == self._boot:
                 memory = saved.load(data, self._boot)
                 # The file was only read because it is in the place of the one that this memory was in.
                 self._file = self._file if was_own else None
                 return memory
         return None
-
-    def _save_spare(self, data: bytes) -> bool:
-        """Keep the memory beside the links. Returns whether that was possible."""
-        # Without that directory, no pod has a link there.
-        if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
-            return False
-        found = identity_at(self.path)
-        is_own = found is None or found == self._file
-        note = json.dumps([_digest(self._saved if is_own and self._saved else self._content()), is_own])
-        try:
-            write_whole(self._spare, note.encode() + b"\n" + data)
-        except (OSError, UntrustedError):
-            return False
-        return True
 
     def _content(self) -> bytes:
         """What is in the file, nothing if that cannot be read."""

@@ -3,13 +3,14 @@
 The rules of this file:
 
 * It is written by rename: a power cut during the write leaves the old or the new one, a power cut afterwards
-  the new one. If the old one is kept, too, this needs hard links.
+  the new one. If the old one is kept, too, this needs hard links. Without `sync`, only a kill does no harm.
 * Nothing is written where others can put a symlink, and nothing is read that others may have written.
 """
 
 import errno
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 
 from genericdp.files.trust import open_trusted
@@ -31,11 +32,15 @@ def identity_at(path: str) -> FileIdentity | None:
         return None
 
 
-def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644) -> FileIdentity:
+def write_whole(
+    path: str, data: bytes, *, keep_as: Callable[[], str] = str, mode: int = 0o644, sync: bool = True
+) -> FileIdentity:
     """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
 
-    keep_as  the path under which the old file is kept, in the same directory; a file there is replaced
+    keep_as  says just before that under which path the old file is kept, in the same directory: a file there
+             is replaced; "": it is not kept
     mode     of the new file, apart from the umask
+    sync     wait for the disk
     """
     directory, name = os.path.split(path)
     os.makedirs(directory, mode=0o700, exist_ok=True)
@@ -47,10 +52,11 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644)
             with open(os.open(f"{name}.new", _NEW_FILE, mode, dir_fd=at), "wb") as file:
                 file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                if sync:
+                    os.fsync(file.fileno())
                 identity = _identity(os.fstat(file.fileno()))
-            if keep_as:
-                _keep(at, name, os.path.basename(keep_as))
+            if aside := keep_as():
+                _keep(at, name, os.path.basename(aside))
             os.replace(f"{name}.new", name, src_dir_fd=at, dst_dir_fd=at)
         except OSError:
             # What is left of it would take the space that the next try needs.
@@ -58,10 +64,21 @@ def write_whole(path: str, data: bytes, *, keep_as: str = "", mode: int = 0o644)
                 os.unlink(f"{name}.new", dir_fd=at)
             raise
         # fsync(2): the fsync of the file says nothing about its entry in the directory.
-        os.fsync(at)
+        if sync:
+            os.fsync(at)
     finally:
         os.close(at)
     return identity
+
+
+def sync(path: str) -> None:
+    """Make sure that a file written without `sync` is on the disk. Raises UntrustedError, OSError."""
+    for each in (path, os.path.dirname(path)):
+        descriptor = open_trusted(each)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _keep(at: int, name: str, aside: str) -> None:

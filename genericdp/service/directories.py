@@ -9,6 +9,8 @@ The rules of this file:
 * While the daemon serves, the kubelet has to say so, too.
 * No CDI spec file is written into a directory that is not noted: after a kill and another edit, nobody would
   remove it. A former directory is watched until there were files to remove: it may be mounted later.
+* A note counts after a kill as soon as it is written, and after a power cut as soon as the disk has it. Only
+  the end of the daemon waits for the disk.
 * What this process serves with decides. A note that somebody removed or changed, or whose directory is
   another one by now, is written again at once: the next start may follow an edit.
 """
@@ -16,6 +18,8 @@ The rules of this file:
 import asyncio
 import os
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 
 from genericdp import log
 from genericdp.core.cdi import is_spec_file
@@ -36,6 +40,7 @@ from genericdp.files.directories import (
     noted_cdi_dirs,
     notes_of_each_other,
 )
+from genericdp.files.disk import Disk
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.retry import Retry
@@ -76,6 +81,8 @@ class Directories:
         self._watches: list[DirectoryWatch] = []
         self._former: dict[str, DirectoryWatch] = {}
         self._restored = float("-inf")
+        self._disk = Disk()
+        self._is_due = False
         # In which directories there may be CDI spec files, whether a note says so, and which were not seen.
         self._cdi_dirs = {os.path.realpath(configured.cdi_dir)}
         self._are_noted = False
@@ -131,11 +138,13 @@ class Directories:
             self._are_noted = False
         if not self._are_noted:
             self._note_cdi_dirs()
+            self._sync()
 
     def close(self) -> None:
         """Write now or never what `begin` has noted and is not there any more."""
         if self._watches and self._lost() is not None:
             self._name()
+        self._disk.finish()
         for watch in (*self._watches, *self._former.values()):
             watch.close()
         self._watches, self._former = [], {}
@@ -189,6 +198,23 @@ class Directories:
         self._on_tried(
             GenericdpError("; ".join(map(str, failures)), hint="; ".join(hints)) if failures else None
         )
+        if not failures:
+            self._sync()
+
+    def _sync(self) -> None:
+        self._is_due = self._disk.is_busy
+        if not self._is_due:
+            self._disk.do(partial(_sync_all, self._notes()), self._see_synced)
+
+    def _see_synced(self, future: Future[None]) -> None:
+        try:
+            future.result()
+        except GenericdpError as error:
+            self._has_failed = True
+            self._naming.failed()
+            self._on_tried(error)
+        if self._is_due:
+            self._sync()
 
     def _settle_cdi_dirs(self) -> list[GenericdpError]:
         """Clear the directories of the CDI spec files of before, and note those that are left."""
@@ -236,6 +262,11 @@ class Directories:
                 hint="mount it, or remove genericdp_*.json there and its line in "
                 f"{self.served.state_dir}/{CDI_DIR}",
             )
+
+
+def _sync_all(notes: tuple[Note, ...]) -> None:
+    for note in notes:
+        note.sync()
 
 
 def in_force(configured: Settings) -> Settings:

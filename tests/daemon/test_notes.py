@@ -3,6 +3,8 @@
 The mounts are real.
 """
 
+import errno
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -24,6 +26,7 @@ from tests.scenes.mounts import an_empty_file_system_over, bind_mounted
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, a_scene, minors_in
 from tests.scenes.service import settings_below
+from tests.scenes.slow_disk import a_slow_disk
 from tests.scenes.waiting import idle, until
 
 
@@ -237,6 +240,46 @@ async def test_a_note_that_cannot_be_written_again_is_tried_again(tmp_path: Path
         time.advance(AGAIN_S)
         await until(note.is_file)
         assert tried[-1] == ""
+
+
+async def test_a_slow_disk_holds_up_nothing_and_has_every_note_in_the_end(tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    notes = [Path(settings.state_dir, LINK_DIR), Path(settings.link_dir, STATE_DIR)]
+    with begun(settings):
+        time = LoopTime()
+        with a_slow_disk() as slow:
+            for note in notes:
+                time.advance(AGAIN_S)
+                note.unlink()
+                await until(note.exists)
+            await until(lambda: slow.waits == 1)
+            slow.answer()
+            # The second note was lost after the disk had begun, which may have taken the old one.
+            await until(lambda: slow.written.count(str(notes[1])) == 2)
+
+
+async def test_a_note_that_the_disk_does_not_take_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    settings = settings_below(tmp_path)
+    note = Path(settings.state_dir, LINK_DIR)
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with begun(settings, tried):
+        time = LoopTime()
+        time.advance(AGAIN_S)
+        with a_slow_disk() as slow:
+            monkeypatch.setattr(slow, "_fsync", fail)
+            note.unlink()
+            await until(lambda: slow.waits)
+            slow.answer()
+            await until(lambda: tried[-1])
+            assert tried[-1] == f"cannot write '{settings.state_dir}/{CDI_DIR}': Input/output error"
+        time.advance(AGAIN_S)
+        await until(lambda: not tried[-1])
 
 
 async def test_who_never_served_writes_no_note_at_its_end(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from genericdp.core.memory.memory import Memory
 from genericdp.core.status.history import Retried
+from genericdp.files.directories import LINK_DIR
 from genericdp.files.saving import LONGEST_S
 from genericdp.files.state import StateFile
 from genericdp.simulator import Phase
@@ -36,6 +37,19 @@ async def test_devices_come_and_go_while_the_disk_is_slow(short_dir: Path) -> No
             assert links["ftdi_B"].endswith("/ttyUSB1")
             slow.answer()
             await admission
+
+
+async def test_devices_come_while_notes_for_the_next_start_are_written_again(short_dir: Path) -> None:
+    async with a_scene(short_dir, MINE) as scene:
+        await scene.until_allocatable(1)
+        note = Path(scene.settings.state_dir, LINK_DIR)
+        with a_slow_disk() as slow:
+            note.unlink()
+            await until(note.exists)
+            await until(lambda: slow.waits)
+            scene.plug(OTHER)
+            await scene.until_allocatable(2)
+            slow.answer()
 
 
 async def test_the_kubelet_gets_its_answer_once_it_is_saved_who_has_what(short_dir: Path) -> None:

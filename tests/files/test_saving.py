@@ -1,11 +1,12 @@
 """When the memory is saved: a storm of changes together, and every storm."""
 
 import asyncio
+import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from shutil import copy, rmtree
+from shutil import copy, copytree, rmtree
 from threading import Timer
 
 import pytest
@@ -287,6 +288,26 @@ async def test_a_file_that_is_removed_while_the_disk_is_slow_is_saved_again(
     assert caplog.messages == ["the saved memory was removed, saving it again"]
 
 
+async def test_an_answer_waits_no_longer_even_if_two_writes_come_before_it(tmp_path: Path) -> None:
+    time, saving = LoopTime(), Saving(str(tmp_path))
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(1))
+        await until(lambda: slow.waits)
+        saving.save_within(0.0, memory(2))
+        settled = asyncio.ensure_future(saving.settled())
+        time.advance(LONGEST_S - 0.1)
+        for _ in range(2):
+            slow.answer_one()
+        await until(lambda: saved(tmp_path) == memory(1))
+        await until(lambda: slow.waits)
+        await idle()
+        assert not settled.done()
+        time.advance(0.1)
+        await settled
+        slow.answer()
+        saving.close()
+
+
 async def test_the_end_waits_for_a_slow_disk(tmp_path: Path) -> None:
     saving = Saving(str(tmp_path))
     with a_slow_disk() as slow:
@@ -469,6 +490,105 @@ def test_what_cannot_be_read_there_does_not_count(tmp_path: Path, link_dir: Path
     StateFile(str(tmp_path)).save(memory(1))
     (link_dir / ".memory").write_bytes(text)
     assert Saving(str(tmp_path), link_dir=str(link_dir)).load() == memory(1)
+
+
+@pytest.mark.parametrize("written", [0, 1, 2, 3])
+async def test_a_kill_while_the_disk_is_slow_loses_nothing(
+    tmp_path: Path, link_dir: Path, written: int
+) -> None:
+    """Each write waits twice for the disk: before its file has its name, and afterwards."""
+    state = tmp_path / "state"
+    saving = Saving(str(state), link_dir=str(link_dir))
+    saving.begin()
+    saving.save_within(0.0, memory(1))
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(2))
+        await until(lambda: slow.waits)
+        saving.save_within(0.0, memory(3))
+        for number in range(written):
+            slow.answer_one()
+            await until(lambda: slow.begun == number + 2)  # noqa: B023  (it is asked in this round)
+        await idle()
+        # As a process would find it that is started after a kill.
+        for source in (state, link_dir):
+            copytree(source, tmp_path / "killed" / source.name)
+        killed = Saving(str(tmp_path / "killed/state"), link_dir=str(tmp_path / "killed/links"))
+        assert killed.load() == memory(3)
+        slow.answer()
+        await until(lambda: saved(state) == memory(3))
+        saving.close()
+    assert [*link_dir.iterdir()] == []
+
+
+async def test_a_memory_that_was_kept_for_a_kill_is_replaced_by_a_failure_to_write_it(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    state, tried = tmp_path / "state", list[GenericdpError | None]()
+    with a_file_system_at(state):
+        saving = Saving(str(state), tried.append, link_dir=str(link_dir))
+        saving.begin()
+        saving.save_within(0.0, memory(1))
+        fill(state)
+        with a_slow_disk() as slow:
+            saving.save_within(0.0, memory(2))
+            await saving.settled()
+            assert slow.waits == 0
+        error = tried[-1]
+        assert error is not None
+        assert error.hint.endswith(
+            "until the memory is saved, ids of twins and of absent devices do not survive a reboot"
+        )
+        assert Saving(str(state), link_dir=str(link_dir)).load() == memory(2)
+        saving.close()
+
+
+async def test_a_memory_that_takes_the_place_while_the_disk_is_slow_is_kept_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    late, state = tmp_path / "late", tmp_path / "state"
+    StateFile(str(late)).save(memory(1))
+    os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
+    saving = Saving(str(state))
+    saving.begin()
+    saving.save_within(0.0, memory(2))
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(3))
+        await until(lambda: slow.waits)
+        (late / "memory.json").rename(state / "memory.json")
+        await idle()
+        slow.answer()
+        await saving.settled()
+        saving.close()
+    assert saved(state) == memory(3)
+    assert "another saved memory took the place of this daemon's, and is kept aside" in caplog.messages
+    (state / "memory.json.20231114T221320Z").rename(state / "memory.json")
+    assert saved(state) == memory(1)
+
+
+async def test_nor_is_it_lost_if_the_disk_fails_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    late, state = tmp_path / "late", tmp_path / "state"
+    StateFile(str(late)).save(memory(1))
+    os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
+    saving = Saving(str(state))
+    saving.begin()
+    saving.save_within(0.0, memory(2))
+
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(3))
+        await until(lambda: slow.waits)
+        state.rename(tmp_path / "hidden")
+        late.rename(state)
+        monkeypatch.setattr(slow, "_fsync", fail)
+        slow.answer()
+        await saving.settled()
+        monkeypatch.undo()
+    saving.close()
+    assert saved(state) == memory(3)
+    (state / "memory.json.20231114T221320Z").rename(state / "memory.json")
+    assert saved(state) == memory(1)
 
 
 async def test_links_on_a_read_only_file_system_do_not_keep_a_memory_from_being_saved(

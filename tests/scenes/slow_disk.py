@@ -14,10 +14,11 @@ _ALL = 1000
 
 
 class SlowDisk:
-    """`waits`: how many wait for it now."""
+    """`waits`: how many wait for it now; `begun`: how many have ever waited; `written`: what it has."""
 
     def __init__(self) -> None:
-        self.waits = 0
+        self.written: list[str] = []
+        self.waits = self.begun = 0
         self._fsync = os.fsync
         self._answers = threading.Semaphore(0)
         self._is_fast = False
@@ -27,10 +28,12 @@ class SlowDisk:
         if not self._is_fast and threading.current_thread() is threading.main_thread():
             raise AssertionError("the event loop waits for the disk")
         self.waits += 1
+        self.begun += 1
         if not self._is_fast:
             self._answers.acquire()
         self.waits -= 1
         self._fsync(descriptor)
+        self.written.append(os.readlink(f"/proc/self/fd/{descriptor}"))
 
     def answer_one(self) -> None:
         """It answers one who waits."""

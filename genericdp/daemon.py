@@ -154,7 +154,7 @@ class Daemon:
             self._directories.begin()
             self.memory = resumed(self._saving.begin(), self._now())
             self.ready.begin()
-            for each in (self._saving, self.ready, self._polling, self._resets, self._again):
+            for each in (self.ready, self._saving, self._polling, self._resets, self._again):
                 stack.callback(each.close)
             # Subscribed before enumerated: what happens in between is not lost.
             stack.callback(self._devices.listen(self._hear, self.settings.rescan_s))

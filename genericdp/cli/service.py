@@ -31,6 +31,9 @@ THREADS = min(os.cpu_count() or 1, 16) + 4
 #: How long the end may take after a signal, in seconds: less than systemd and the kubelet wait (10 s).
 _END_S = 5.0
 
+#: How much of that comes after the event loop has waited for a slow disk, however long that took.
+_AFTER_DISK_S = 1.0
+
 _log = log.get(__name__)
 
 
@@ -59,7 +62,8 @@ def _raise_limit_of_descriptors() -> None:
 
 def _stop(daemon: Daemon) -> None:
     daemon.stop()
-    asyncio.get_running_loop().call_later(_END_S, _give_up)
+    running = asyncio.get_running_loop()
+    running.call_later(_END_S - _AFTER_DISK_S, running.call_later, _AFTER_DISK_S, _give_up)
 
 
 def _give_up() -> None:

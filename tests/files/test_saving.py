@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from shutil import copy, copytree, rmtree
 from threading import Timer
@@ -45,6 +45,8 @@ def many(count: int) -> Memory:
 
 
 def saved(directory: Path) -> Memory:
+    with suppress(GenericdpError):  # it may appear between two looks, as another thread writes it
+        return StateFile(str(directory)).load()
     return StateFile(str(directory)).load()
 
 

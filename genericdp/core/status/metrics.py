@@ -71,7 +71,12 @@ FAMILIES = (
         ("resource", "reason"),
         "Allocations that were refused.",
     ),
-    Family("genericdp_allocation_duration_seconds", "histogram", (), "How long answers to Allocate took."),
+    Family(
+        "genericdp_allocation_duration_seconds",
+        "histogram",
+        (),
+        "How long answers to Allocate took, without waiting for a slow disk.",
+    ),
     Family(
         "genericdp_container_stops_total",
         "counter",

@@ -148,6 +148,29 @@ def test_it_ends_soon_after_sigterm_even_if_grpc_does_not(short_dir: Path) -> No
         assert "kubelet.sock" in last["left"]
 
 
+#: The program as it is, but at its end the disk takes a minute, on the clock of the event loop.
+SLOW_AT_THE_END = """
+import asyncio, sys, time
+from genericdp.service.presence import Presence
+close = Presence.close
+def slowly(self):
+    asyncio.get_running_loop().time = lambda: time.monotonic() + 60
+    close(self)
+Presence.close = slowly
+from genericdp.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_a_slow_disk_at_the_end_is_no_failure(short_dir: Path) -> None:
+    with manager(short_dir, [sys.executable, "-c", SLOW_AT_THE_END]) as it:
+        it.told("READY=1")
+        it.process.send_signal(signal.SIGTERM)
+        _, log = it.process.communicate(timeout=PATIENCE_S)
+        assert it.process.returncode == 0
+        assert "the daemon does not end" not in log
+
+
 def test_it_may_open_more_descriptors_than_a_shell_gives(short_dir: Path) -> None:
     with manager(short_dir, ["prlimit", "--nofile=256:4096", *GENERICDP]) as it:
         it.told("READY=1")

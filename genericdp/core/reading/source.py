@@ -46,18 +46,21 @@ class TooManyMistakesError(Exception):
 
 
 class Lines:
-    """The lines of a text. It is split once, when the first of them is asked for."""
+    """The lines of a text. It is split once, when the first of them is asked for.
+
+    A line is the same string each time: each mistake in it keeps one.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @cached_property
     def _all(self) -> list[str]:
-        return self._text.split("\n")
+        return [line.rstrip("\r") for line in self._text.split("\n")]
 
     def at(self, number: int) -> str:
         """A line, counted from 1, without its end; "" for a line that does not exist."""
-        return self._all[number - 1].rstrip("\r") if 0 < number <= len(self._all) else ""
+        return self._all[number - 1] if 0 < number <= len(self._all) else ""
 
     @property
     def last(self) -> int:

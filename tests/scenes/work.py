@@ -62,7 +62,7 @@ def growth(work: Callable[[int], object], size: int) -> float:
 
 def growth_of_memory(work: Callable[[int], object], size: int) -> float:
     """How many times as much memory `work(FACTOR * size)` needs at its peak as `work(size)`."""
-    return _peak(lambda: work(FACTOR * size)) / _peak(lambda: work(size))
+    return peak(lambda: work(FACTOR * size)) / peak(lambda: work(size))
 
 
 def _taken(work: Callable[[int], object], size: int) -> float:
@@ -71,7 +71,8 @@ def _taken(work: Callable[[int], object], size: int) -> float:
     return time.thread_time() - started
 
 
-def _peak(work: Callable[[], object]) -> int:
+def peak(work: Callable[[], object]) -> int:
+    """How much memory it needs at its peak, in bytes."""
     gc.collect()
     tracemalloc.start()
     try:

@@ -83,11 +83,9 @@ class Source:
 
     def location(self, path: Path, *, on_key: bool = False) -> Location:
         """Where a value (or its key) is; for something that is not written, where its table begins."""
-        first, second = self.positions.values, self.positions.keys
-        if on_key:
-            first, second = second, first
+        place = self.positions.place
         while path:
-            span = first.get(path) or second.get(path)
+            span = place(path, of_key=on_key) or place(path, of_key=not on_key)
             if span is not None:
                 return Location(self.file, span.line, span.column, span.length)
             path = path[:-1]

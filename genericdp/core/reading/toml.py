@@ -11,10 +11,11 @@ The rules of this file:
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import tomli
 
-from genericdp.core.reading.positions import DEPTH_LIMIT, TooDeepError, find
+from genericdp.core.reading.positions import DEPTH_LIMIT, Path, TooDeepError, find
 from genericdp.core.reading.source import At, Lines, Mistake, Source, TooManyMistakesError
 from genericdp.errors import Location, Problem
 
@@ -72,18 +73,19 @@ def parse_toml(file: str, text: str) -> tuple[At | None, tuple[Problem, ...]]:
         return None, (_number_problem(file, text),)
     at = At(Source(file, lines, positions), (), document)
     with suppress(TooManyMistakesError):
-        for number in _beyond_64_bits(at):
-            at.source.note(Mistake(number, _TOO_LARGE))
+        for path in _beyond_64_bits(document):
+            at.source.note(Mistake(replace(at, path=path), _TOO_LARGE))
     return (None if at.source.problems else at), at.source.in_order()
 
 
-def _beyond_64_bits(at: At) -> Iterator[At]:
-    """The numbers that tomli reads although TOML does not allow them."""
-    if isinstance(at.value, int) and not -(1 << 63) <= at.value < 1 << 63:
-        yield at
-    elif isinstance(at.value, dict | list):
-        for key in at.value if isinstance(at.value, dict) else range(len(at.value)):
-            yield from _beyond_64_bits(at.child(key))
+def _beyond_64_bits(value: object) -> Iterator[Path]:
+    """The paths of the numbers that tomli reads although TOML does not allow them."""
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+        yield ()
+    elif isinstance(value, dict | list):
+        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+            for path in _beyond_64_bits(child):
+                yield (key, *path)
 
 
 def _number_problem(file: str, text: str) -> Problem:

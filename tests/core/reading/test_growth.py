@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from genericdp.core.reading.parse import RulesText, parse_rules, parse_settings, settled
+from genericdp.core.reading.positions import find
 from genericdp.core.rules.settings import Settings
 from tests.scenes.texts import LARGE, TOO_DEEP
-from tests.scenes.work import IN_PROPORTION, growth, growth_of_memory
+from tests.scenes.work import IN_PROPORTION, growth, growth_of_memory, peak
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 
@@ -33,6 +34,12 @@ def test_the_time_to_read_a_file_grows_in_proportion_to_it(what: str) -> None:
 def test_the_memory_to_read_a_file_grows_in_proportion_to_it(what: str) -> None:
     text = LARGE.get(what) or TOO_DEEP[what]
     assert growth_of_memory(lambda size: read(text(size)), 2_000) < IN_PROPORTION
+
+
+@pytest.mark.parametrize("what", LARGE)
+def test_the_places_in_a_text_need_at_most_48_bytes_for_each_character(what: str) -> None:
+    text = LARGE[what](20_000)
+    assert peak(lambda: find(text)) < 48 * len(text)
 
 
 @pytest.mark.parametrize("what", TOO_DEEP)

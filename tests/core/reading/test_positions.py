@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import suppress
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import tomli
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.reading.positions import Path, TooDeepError, find
+from genericdp.core.reading.positions import Path, Positions, Span, TooDeepError, find
 
 KEYS = st.from_regex(r"[a-z][a-z0-9_-]{0,4}", fullmatch=True) | st.sampled_from(
     ['"a b"', "'q.r'", '"\\u0041"']
@@ -69,6 +70,14 @@ def paths_of(value: Any, path: Path = ()) -> set[Path]:
     return set()
 
 
+def keys_in(found: Positions, paths: set[Path]) -> dict[Path, Span]:
+    return {path: span for path in paths if (span := found.place(path, of_key=True)) is not None}
+
+
+def values_in(found: Positions, paths: set[Path]) -> dict[Path, Span]:
+    return {path: span for path in paths if (span := found.place(path, of_key=False)) is not None}
+
+
 def value_at(document: Any, path: Path) -> Any:
     for part in path:
         document = document[part]
@@ -77,9 +86,20 @@ def value_at(document: Any, path: Path) -> Any:
 
 @given(documents())
 def test_every_key_and_value_has_its_place(text: str) -> None:
-    document = tomli.loads(text)
+    document, found = tomli.loads(text), find(text)
+    paths = paths_of(document)
+    assert {*keys_in(found, paths), *values_in(found, paths)} == paths
+    others = {(*path, part) for path in (*paths, ()) for part in ("a", "unknown", "\x00", 0, 1, 2, 3)} - paths
+    assert {*keys_in(found, others), *values_in(found, others)} == set()
+
+
+@given(documents(), st.randoms(use_true_random=False))
+def test_a_place_does_not_depend_on_what_was_asked_before(text: str, random: Random) -> None:
+    paths = sorted(paths_of(tomli.loads(text)), key=repr)
     found = find(text)
-    assert set(found.keys) | set(found.values) == paths_of(document)
+    in_order = [find(text).place(path, of_key=True) for path in paths]
+    again = random.sample(range(len(paths)), len(paths))
+    assert [found.place(paths[each], of_key=True) for each in again] == [in_order[each] for each in again]
 
 
 @given(documents(), st.integers(0, 200), st.text("[]{}=.,#'\"\\\n\r a1é", max_size=4), st.integers(0, 4))
@@ -88,21 +108,23 @@ def test_a_text_that_is_not_toml_is_scanned_to_its_end_or_to_the_mistake(
 ) -> None:
     text = text[:at] + inserted + text[at + removed :]
     found = find(text)
-    for span in (*found.keys.values(), *found.values.values()):
-        assert 0 < span.line <= text.count("\n") + 1
     try:
         document = tomli.loads(text)
     except tomli.TOMLDecodeError:
         return
+    paths = paths_of(document)
+    keys, values = keys_in(found, paths), values_in(found, paths)
+    for span in (*keys.values(), *values.values()):
+        assert 0 < span.line <= text.count("\n") + 1
     # What tables are in, and arrays of them, need not be in the text themselves.
-    for path in paths_of(document) - set(found.keys) - set(found.values):
+    for path in paths - {*keys} - {*values}:
         assert isinstance(value_at(document, path), dict | list)
 
 
 @given(documents())
 def test_the_place_of_a_value_shows_its_text(text: str) -> None:
     document, lines = tomli.loads(text), text.split("\n")
-    for path, span in find(text).values.items():
+    for path, span in values_in(find(text), paths_of(document)).items():
         shown = lines[span.line - 1][span.column - 1 : span.column - 1 + span.length]
         value = value_at(document, path)
         if isinstance(value, dict | list) or "'''" in shown or '"""' in shown:
@@ -113,15 +135,15 @@ def test_the_place_of_a_value_shows_its_text(text: str) -> None:
 
 @given(documents())
 def test_the_place_of_a_key_shows_its_name(text: str) -> None:
-    lines = text.split("\n")
-    for path, span in find(text).keys.items():
+    document, lines = tomli.loads(text), text.split("\n")
+    for path, span in keys_in(find(text), paths_of(document)).items():
         shown = lines[span.line - 1][span.column - 1 : span.column - 1 + span.length]
         if shown[0] != "[":
             assert unquoted(shown) == path[-1]
 
 
 def test_lines_may_end_as_on_other_systems() -> None:
-    assert find('a = 1\r\nb = "x"\r\n').values[("b",)].line == 2
+    assert find('a = 1\r\nb = "x"\r\n').place(("b",), of_key=False) == Span(2, 5, 3)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +152,7 @@ def test_lines_may_end_as_on_other_systems() -> None:
 def test_what_stands_before_the_mistake_has_its_place(text: str) -> None:
     with pytest.raises(tomli.TOMLDecodeError):
         tomli.loads(text)
-    assert [*find(text).values] == [("a",)]
+    assert {*values_in(find(text), {("a",), ("b",), ("b", "c"), ("\\x",)})} == {("a",)}
 
 
 #: What Python takes for white space and TOML does not.

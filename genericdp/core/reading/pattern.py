@@ -50,7 +50,7 @@ def wanted(at: At, form: Form | None = None) -> Pattern:
         case list():
             if not at.value:
                 raise Mistake(at, f"'{at.key}' must not be an empty list", "it could never match")
-            return pattern.any_of(tuple(wanted(child, form) for child in at.children()))
+            return pattern.any_of(wanted(child, form) for child in at.children())
         case dict():
             return _wanted_table(at, form)
         case _:

@@ -11,7 +11,7 @@ The rules of this file:
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from genericdp.core.rules.expression import BadExpressionError
@@ -155,27 +155,35 @@ def _hex_number(text: str) -> float | None:
     return int(text, 16) if _HEX_NUMBER.fullmatch(text) else None
 
 
-def any_of(patterns: tuple[Pattern, ...]) -> Pattern:
-    """Holds when one of the patterns does."""
-    if len(patterns) == 1:
-        return patterns[0]
-    text = " or ".join(pattern.text for pattern in patterns)
-    literals = [pattern.literals for pattern in patterns]
-    beginnings = _beginnings_of(patterns)
-    if all(known is not None for known in literals):
-        wanted = frozenset().union(*(known for known in literals if known is not None))
-        return Pattern(text, lambda value: value in wanted, wanted, beginnings)
-    tests = tuple(pattern.holds for pattern in patterns)
-    return Pattern(text, lambda value: any(test(value) for test in tests), beginnings=beginnings)
+def any_of(patterns: Iterable[Pattern]) -> Pattern:
+    """Holds when one of the patterns does; at least one is needed. Each is looked at once, in order.
 
-
-def _beginnings_of(patterns: tuple[Pattern, ...]) -> tuple[str, ...] | None:
-    found: list[str] = []
+    Those with literals need not be kept: a list may have very many.
+    """
+    texts: list[str] = []
+    beginnings: list[str] | None = []
+    wanted: set[str] = set()
+    tests: list[Test] = []
+    pattern = None
     for pattern in patterns:
-        if pattern.beginnings is None:
-            return None
-        found += pattern.beginnings
-    return tuple(found)
+        texts.append(pattern.text)
+        if pattern.literals is None:
+            tests.append(pattern.holds)
+        else:
+            wanted |= pattern.literals
+        if beginnings is not None and pattern.beginnings is not None:
+            beginnings += pattern.beginnings
+        else:
+            beginnings = None
+    if len(texts) == 1 and pattern is not None:
+        return pattern
+    text, literals = " or ".join(texts), frozenset(wanted)
+    known = None if beginnings is None else tuple(beginnings)
+    if not tests:
+        return Pattern(text, lambda value: value in literals, literals, known)
+    return Pattern(
+        text, lambda value: value in literals or any(test(value) for test in tests), beginnings=known
+    )
 
 
 def repr_text(text: str) -> str:

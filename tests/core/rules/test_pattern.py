@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from genericdp.core.rules import pattern
 from genericdp.core.rules.pattern import BadPatternError
 from genericdp.core.words import listing
-from tests.scenes.work import FACTOR, IN_PROPORTION, growth
+from tests.scenes.work import FACTOR, IN_PROPORTION, growth, peak
 
 LIBC = ctypes.CDLL(None)
 
@@ -226,7 +226,9 @@ def test_only_literal_alternatives_are_known_beforehand() -> None:
     assert pattern.glob("a|b").literals == frozenset("ab")
     assert pattern.glob("a|b*").literals is None
     assert pattern.any_of((pattern.glob("a"), pattern.glob("b"))).literals == frozenset("ab")
-    assert pattern.any_of((pattern.glob("a"), pattern.glob("b*"))).literals is None
+    mixed = pattern.any_of((pattern.glob("a"), pattern.glob("b*")))
+    assert (mixed.literals, mixed.beginnings) == (None, ("a", "b"))
+    assert [mixed.holds(value) for value in ("a", "b", "bc", "c", None)] == [True, True, True, False, False]
 
 
 def test_an_alternative_with_many_stars_stands_beside_others() -> None:
@@ -299,6 +301,10 @@ def test_any_of_several_holds_when_one_does() -> None:
 @given(st.text("ab*?|", max_size=12))
 def test_patterns_of_the_same_text_are_equal(text: str) -> None:
     assert pattern.glob(text) == pattern.glob(text)
+
+
+def test_any_of_many_texts_needs_little_more_memory_than_these() -> None:
+    assert peak(lambda: pattern.any_of(pattern.glob(f"A{n}") for n in range(10_000))) < 10_000 * 400
 
 
 def test_the_time_for_a_list_of_patterns_grows_in_proportion_to_it() -> None:

@@ -44,6 +44,17 @@ def for_value(value: str) -> str:
     return _NOT_IN_VALUE.sub("_", value[:VALUE_LIMIT])
 
 
+def for_label(value: str) -> str:
+    r"""The value of a metric's label, of limited length: one line of UTF-8, with escapes such as `\x1b`.
+
+    Values that differ within that length stay different, so a backslash becomes an escape, too.
+    """
+    value = value[:VALUE_LIMIT]
+    if value.isprintable() and "\\" not in value:
+        return value
+    return "".join(char if char.isprintable() and char != "\\" else _escape(ord(char)) for char in value)
+
+
 def for_env_name(value: str) -> str:
     """The name of an env, of limited length: letters, digits, `_`, `-` and `.`, as Kubernetes permits."""
     return _NOT_IN_NAME.sub("_", value[:VALUE_LIMIT])

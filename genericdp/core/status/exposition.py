@@ -5,13 +5,14 @@ The rules of this file:
 * Every family is declared with its kind, labels and help, and is rendered even without a sample: otherwise
   a missing metric would look like a renamed one.
 * Label values are sanitized: whatever a device says about itself stays within one label of one line.
+  Different values stay different, because no series may appear twice.
 * Each family has a limited number of samples; how many were dropped is a metric itself.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from genericdp.core.hostile import for_value
+from genericdp.core.hostile import for_label
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -69,7 +70,7 @@ class Samples:
 
 
 def _line(name: str, labels: Iterable[tuple[str, str]], value: float) -> str:
-    pairs = ",".join([f'{label}="{_escape(for_value(text))}"' for label, text in labels])
+    pairs = ",".join([f'{label}="{_escape(for_label(text))}"' for label, text in labels])
     return f"{name}{{{pairs}}} {_number(value)}" if pairs else f"{name} {_number(value)}"
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genericdp.core.hostile import for_value
+from genericdp.core.hostile import for_label
 from genericdp.core.status.exposition import SAMPLE_LIMIT, Family, Samples
 from tests.scenes.scrape import read
 
@@ -52,13 +52,28 @@ def test_a_histogram_is_cumulative() -> None:
 def test_no_label_value_can_end_its_label_or_its_line(one: str, two: str) -> None:
     samples = Samples((GAUGE,))
     samples.add("a_gauge", 1, one, two)
-    assert read(samples.render()) == {"a_gauge": [({"one": for_value(one), "two": for_value(two)}, 1.0)]}
+    assert read(samples.render()) == {"a_gauge": [({"one": for_label(one), "two": for_label(two)}, 1.0)]}
 
 
-def test_a_label_value_is_printable_ascii_on_one_line() -> None:
+def test_a_label_value_is_printable_and_on_one_line() -> None:
     samples = Samples((GAUGE,))
-    samples.add("a_gauge", 1, 'a\n# "b" \\', "é\x1b")
-    assert samples.render().splitlines()[-1] == r'a_gauge{one="a_# \"b\" \\",two="__"} 1'
+    samples.add("a_gauge", 1, 'a\n# "b"', "50-tür.toml\x1b\udcff")
+    line = r'a_gauge{one="a\\x0a# \"b\"",two="50-tür.toml\\x1b\\udcff"} 1'
+    assert samples.render().splitlines()[-1] == line
+
+
+DIFFERENT = st.sampled_from(
+    ["ü", "ö", "\x1b", r"\x1b", "\\", "\udcfe", "\udcff", "\N{REPLACEMENT CHARACTER}", "_"]
+)
+
+
+@given(st.lists(st.lists(DIFFERENT | st.characters(), max_size=4).map("".join), unique=True, max_size=5))
+def test_labels_with_different_values_make_different_series(values: list[str]) -> None:
+    samples = Samples((GAUGE,))
+    for value in values:
+        samples.add("a_gauge", 1, value, "")
+    assert samples.render().encode()
+    assert len({labels["one"] for labels, _ in read(samples.render()).get("a_gauge", [])}) == len(values)
 
 
 def test_a_family_has_so_many_samples_and_says_how_many_were_too_many() -> None:

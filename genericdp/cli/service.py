@@ -31,7 +31,7 @@ THREADS = min(os.cpu_count() or 1, 16) + 4
 #: How long the end may take after a signal, in seconds: less than systemd and the kubelet wait (10 s).
 _END_S = 5.0
 
-#: How much of that comes after the event loop has waited for a slow disk, however long that took.
+#: How much of that is counted only once the event loop runs again after it has waited for a slow disk.
 _AFTER_DISK_S = 1.0
 
 _log = log.get(__name__)

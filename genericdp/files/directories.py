@@ -142,6 +142,12 @@ def name_each_other(settings: Settings, configured: Settings | None = None) -> N
         note.write()
 
 
+def sync_all(notes: Collection[Note]) -> None:
+    """Make sure that these files are on the disk. Raises GenericdpError."""
+    for note in notes:
+        note.sync()
+
+
 def cdi_notes(settings: Settings, directories: Collection[str]) -> tuple[Note, ...]:
     """The files that name the directories in which CDI spec files may be."""
     lines = tuple(map(_escaped, sorted(directories)))

@@ -1,10 +1,10 @@
-"""What waits for a disk is done in a thread: it may take seconds, as fsync(2) does on a worn flash memory.
+"""Runs jobs that wait for a disk in a thread: fsync(2) takes seconds on a worn flash memory.
 
 The rules of this file:
 
-* What a disk has done within PATIENCE_S, as most do, is done when `do` returns. Nothing else is waited for.
-* One thing is done at a time. Its user decides what comes next when it ends, in the event loop.
-* Without a thread it is done all the same, and waited for.
+* `do` waits PATIENCE_S for the job, which is enough on most disks. Only `finish` waits longer.
+* One job runs at a time. Whoever wants another one meanwhile is called again when it has ended.
+* If no thread can be started, the job runs in the event loop.
 """
 
 import asyncio
@@ -22,30 +22,41 @@ PATIENCE_S = 0.05
 
 
 class Disk:
-    """Does one thing after the other. To be used from the thread of the event loop."""
+    """Runs one job at a time. To be used from the thread of the event loop.
 
-    def __init__(self) -> None:
+    again  called when a job has ended and `do` was called meanwhile
+    """
+
+    def __init__(self, again: Callable[[], None] = lambda: None) -> None:
+        self._again = again
+        self._is_due = False
         self._end: Callable[[], None] | None = None
         self._future: Future[Any] = Future()
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being done."""
+        """Whether a job runs."""
         return self._end is not None
 
-    def do(self, work: Callable[[], T], ended: Callable[[Future[T]], None]) -> bool:
-        """Call `work` in a thread, and then `ended` in this one. Not while it is busy.
+    @property
+    def left(self) -> int:
+        """How many jobs have to end until all is done that was asked for: the one that runs, and the next."""
+        return self.is_busy + self._is_due
 
-        If that takes long, this returns False before, and a running event loop calls `ended`.
+    def do(self, job: Callable[[], T], ended: Callable[[Future[T]], None]) -> bool:
+        """Run a job in a thread, and then call `ended` in this one. Returns whether that is done.
+
+        If not, a running event loop calls `ended` later. While another job runs, it calls `again` instead.
         """
         if self.is_busy:
-            raise RuntimeError("one thing at a time")
+            self._is_due = True
+            return False
         future: Future[T] = Future()
         self._future, self._end = future, partial(ended, future)
         try:
-            Thread(target=_run, args=(work, future), name="disk", daemon=True).start()
-        except RuntimeError:  # the unit limits the threads (TasksMax=)
-            _run(work, future)
+            Thread(target=_run, args=(job, future), name="disk", daemon=True).start()
+        except (RuntimeError, MemoryError):  # the unit limits the threads (TasksMax=)
+            _run(job, future)
         wait((future,), PATIENCE_S)
         if future.done():
             self._see(future)
@@ -60,19 +71,26 @@ class Disk:
         return False
 
     def finish(self) -> None:
-        """Wait until nothing is being done, however long that takes."""
+        """Wait until no job runs, nor is asked for, however long that takes."""
         while self.is_busy:
             wait((self._future,))
             self._see(self._future)
 
     def _see(self, future: Future[Any]) -> None:
-        if future is self._future and self._end is not None:
-            end, self._end = self._end, None
+        # `finish` may have seen it before.
+        if future is not self._future or self._end is None:
+            return
+        end, self._end = self._end, None
+        try:
             end()
+        finally:
+            if self._is_due:
+                self._is_due = False
+                self._again()
 
 
-def _run(work: Callable[[], T], future: Future[T]) -> None:
+def _run(job: Callable[[], T], future: Future[T]) -> None:
     try:
-        future.set_result(work())
+        future.set_result(job())
     except Exception as error:  # noqa: BLE001  (raised where the result is asked for)
         future.set_exception(error)

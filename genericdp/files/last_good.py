@@ -47,7 +47,7 @@ _UNTIL_THEN = (
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A text that is to be kept under a name; "": nothing is."""
+    """A text that is to be kept under a name; "" if the one that is kept is to be removed."""
 
     name: str
     text: str
@@ -148,7 +148,7 @@ class LastGood:
     def next(self) -> Due | None:
         """What is to be carried out next, if anything. Raises GenericdpError.
 
-        Then call `carry_out`, which may run in another thread, and with its outcome one of the other two.
+        Then call `carry_out`, which may run in a thread, and after it `see_done` or `see_failed`.
         """
         if not self._is_listed:
             self._due += self._superfluous()
@@ -171,7 +171,6 @@ class LastGood:
 
     def see_done(self, due: Due, identity: FileIdentity | None) -> None:
         """Take into account what `carry_out` returned."""
-        self._written.pop(due.name, None)
         if identity is not None:
             self._written[due.name] = due.text, identity
 

@@ -10,9 +10,9 @@ The rules of this file:
   knows whether a daemon of this boot gave something and could not save it.
 * A file that somebody removed, or whose directory was replaced, is written again at once, not with the next
   change, which may be days away. If that fails, it is known before the daemon ends and the memory with it.
-* A slow disk holds up nothing but the answers to the kubelet that the memory must know of, and none of these
-  longer than LONGEST_S. Changes in the meantime are saved together afterwards. Until then the memory is kept
-  beside the links: it survives a kill, but no power cut.
+* While the daemon serves, a slow disk delays only answers to Allocate, by LONGEST_S at most. Changes in the
+  meantime are saved together. Until then, the memory is kept beside the links: it survives a kill, but not a
+  power cut.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ from genericdp.watch import DirectoryWatch
 AGAIN_S = 1.0
 
 #: How long a disk may take before the memory counts as not saved, and how long an answer to the kubelet waits
-#: for it, in seconds. The kubelet has no deadline, and admits no other pod meanwhile.
+#: for it, in seconds. The kubelet sets no deadline, and admits no other pod meanwhile.
 LONGEST_S = 10.0
 
 _TO_USE_IT = (
@@ -66,12 +66,14 @@ class Saving:
         self._on_tried = on_tried
         self._watch: DirectoryWatch | None = None
         self._restored = float("-inf")
-        self._disk = Disk()
-        # How often it was tried, and what was reported or asked for while the disk was busy.
-        self._tries, self._tried = 0, asyncio.Event()
-        self._late: asyncio.TimerHandle | None = None
-        self._is_late = self._is_due = self._is_kept = self._heard = False
+        self._disk = Disk(again=self.save)
+        # The last memory as it is written.
         self._data = b""
+        # How often it was tried to save one; the event is set at the next end of a try, and replaced.
+        self._tries, self._tried = 0, asyncio.Event()
+        # While the disk is slow: when that is reported, whether it was, and whether the watch has reported.
+        self._late: asyncio.TimerHandle | None = None
+        self._is_late = self._heard = False
 
     def begin(self) -> Memory:
         """What `load` returns; from now on until `close`, notice when the file is removed."""
@@ -120,16 +122,14 @@ class Saving:
             self._timer.cancel()
             self._timer = None
         self._data = self._state.writer.dump(self._memory)
-        if self._disk.is_busy:
-            self._is_due = True
-            self._is_kept = self._state.keep(self._data)
-        elif not self._disk.do(partial(self._state.write, self._data), self._see_tried):
-            self._is_kept = self._state.keep(self._data)
-            self._late = asyncio.get_running_loop().call_later(LONGEST_S, self._see_late)
+        if not self._disk.do(partial(self._state.write, self._data), self._see_tried):
+            self._state.keep(self._data)
+            if self._late is None:
+                self._late = asyncio.get_running_loop().call_later(LONGEST_S, self._see_late)
 
     async def settled(self) -> None:
         """Wait until the last memory is saved, or cannot be saved now; for LONGEST_S at most."""
-        until = self._tries + self._disk.is_busy + self._is_due
+        until = self._tries + self._disk.left
         with suppress(TimeoutError):
             async with asyncio.timeout(LONGEST_S):
                 while self._tries < until and not self._is_late:
@@ -139,7 +139,6 @@ class Saving:
         """Save the last memory now or never."""
         if self._watch is not None:
             self._watch.close()
-        self._disk.finish()
         self._save_now()
         self._retry.succeeded()
 
@@ -156,9 +155,6 @@ class Saving:
         try:
             self._report(future)
         finally:
-            if self._is_due:
-                self._is_due = False
-                self.save()
             if self._heard:
                 self._heard = False
                 self._hear(frozenset())
@@ -175,7 +171,7 @@ class Saving:
             self._retry.failed()
             raise
         self._retry.succeeded()
-        if not self._is_due:
+        if not self._disk.left:
             self._state.drop_spare()
         self._on_tried(None)
         if aside:
@@ -187,7 +183,7 @@ class Saving:
 
     def _see_late(self) -> None:
         self._is_late = True
-        self._on_tried(self._state.has_not_answered(LONGEST_S, is_kept=self._is_kept))
+        self._on_tried(self._state.no_answer(LONGEST_S, is_kept=self._state.keep(self._data)))
         self._wake_up()
 
     def _wake_up(self) -> None:

@@ -11,9 +11,9 @@ The rules of this file:
 * A file that this process has neither read nor written is never replaced: its file system may have been
   mounted after the start. It is kept aside: pods got their devices according to this process's memory.
 * While the file cannot be written, or a slow disk has not written it, the memory is kept beside the links.
-  These last until the next boot. It counts unless another memory has taken the place of those that it was to
-  replace: the one that was there, and the one that was being written. It names them by their content, because
-  the state directory may be moved to another disk, and says whether the first was this process's.
+  These last until the next boot. It counts only if the file is absent or damaged, or has one of two contents:
+  what the last write was to replace, and what it was to write. It names them by their digests, because the
+  state directory may be moved to another disk, and says whether the first was this process's.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ class BrokenStateError(GenericdpError):
 
 
 class StateFile:
-    """`memory.json` in the state directory. Only `write` may run in another thread than the rest.
+    """`memory.json` in the state directory. `write` may run in a thread; all else runs in the event loop.
 
     boot      the id of this boot, "" if it is not known
     link_dir  where the memory is kept while it cannot be saved, "" for nowhere
@@ -124,7 +124,7 @@ class StateFile:
             self._broken = _free(f"{self.path}.broken")
             hint = f"the daemon keeps it as '{self._broken}' and starts with an empty memory"
             raise BrokenStateError(f"'{self.path}' {error}", hint=hint) from error
-        self._saved = data
+        self._saved, self._replaced = data, (data, True, b"")
         return memory
 
     def save(self, memory: Memory) -> str:
@@ -141,7 +141,7 @@ class StateFile:
         return aside
 
     def write(self, data: bytes) -> str:
-        """The part of `save` that waits for the disk. `keep` may run meanwhile, in another thread."""
+        """The part of `save` that waits for the disk."""
         found = identity_at(self.path)
         is_own = found is not None and found == self._file
         before = self._saved if self._saved and (is_own or found is None) else self._content()
@@ -177,7 +177,7 @@ class StateFile:
     def keep(self, data: bytes) -> bool:
         """Keep a memory beside the links, because `write` has failed or goes on. False if that is impossible.
 
-        It does not wait for the disk of the state directory.
+        This does not wait for the disk of the state directory.
         """
         # Without that directory, no pod has a link there.
         if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
@@ -194,8 +194,8 @@ class StateFile:
         """What `write` raised, with what that means; `is_kept`: the memory is kept beside the links."""
         return GenericdpError(str(error), hint="; ".join(filter(None, (error.hint, _until_then(is_kept)))))
 
-    def has_not_answered(self, seconds: float, *, is_kept: bool) -> GenericdpError:
-        """The memory counts as not saved, because the disk takes so long."""
+    def no_answer(self, seconds: float, *, is_kept: bool) -> GenericdpError:
+        """The error to report when the disk has not answered for so long."""
         message = f"cannot save '{self.path}': the disk has not answered for {seconds:g} s"
         return GenericdpError(message, hint=_until_then(is_kept))
 

@@ -3,7 +3,8 @@
 The rules of this file:
 
 * It is written by rename: a power cut during the write leaves the old or the new one, a power cut afterwards
-  the new one. If the old one is kept, too, this needs hard links. Without `sync`, only a kill does no harm.
+  the new one. If the old one is kept, too, this needs hard links. Without `sync`, this holds after a kill,
+  but not after a power cut.
 * Nothing is written where others can put a symlink, and nothing is read that others may have written.
 """
 
@@ -35,12 +36,12 @@ def identity_at(path: str) -> FileIdentity | None:
 def write_whole(
     path: str, data: bytes, *, keep_as: Callable[[], str] = str, mode: int = 0o644, sync: bool = True
 ) -> FileIdentity:
-    """Replace a file by rename, and make sure that it is on the disk. Raises UntrustedError, OSError.
+    """Replace a file by rename. Raises UntrustedError, OSError.
 
-    keep_as  says just before that under which path the old file is kept, in the same directory: a file there
-             is replaced; "": it is not kept
+    keep_as  called just before the rename: returns the path under which the old file is kept, in the same
+             directory, where a file is replaced; "" if it is not kept
     mode     of the new file, apart from the umask
-    sync     wait for the disk
+    sync     wait until it is on the disk
     """
     directory, name = os.path.split(path)
     os.makedirs(directory, mode=0o700, exist_ok=True)

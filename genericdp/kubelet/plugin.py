@@ -9,7 +9,7 @@ The rules of this file:
   for when that is wanted.
 * A request that no kubelet sends is refused before anything is done with it (`requests`).
 * Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
-  they only compute. An answer of Allocate waits until it is saved who has what.
+  they only compute, but Allocate then waits until the holding is saved or cannot be.
 * A plugin that is being stopped refuses Allocate: nobody would remember what it gives.
 """
 # ruff: noqa: N802  (the proto's spelling)

@@ -39,6 +39,7 @@ from genericdp.files.directories import (
     note_cdi_dirs,
     noted_cdi_dirs,
     notes_of_each_other,
+    sync_all,
 )
 from genericdp.files.disk import Disk
 from genericdp.kubelet import checkpoint
@@ -81,8 +82,7 @@ class Directories:
         self._watches: list[DirectoryWatch] = []
         self._former: dict[str, DirectoryWatch] = {}
         self._restored = float("-inf")
-        self._disk = Disk()
-        self._is_due = False
+        self._disk = Disk(again=self._sync)
         # In which directories there may be CDI spec files, whether a note says so, and which were not seen.
         self._cdi_dirs = {os.path.realpath(configured.cdi_dir)}
         self._are_noted = False
@@ -193,28 +193,29 @@ class Directories:
                 unnoticed = "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
                 failures.append(GenericdpError(f"{error}; {unnoticed}", hint=error.hint))
         self._has_failed = bool(failures)
-        self._naming.tried(not failures)
-        hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
-        self._on_tried(
-            GenericdpError("; ".join(map(str, failures)), hint="; ".join(hints)) if failures else None
-        )
-        if not failures:
+        if failures:
+            hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
+            self._see_failed(GenericdpError("; ".join(map(str, failures)), hint="; ".join(hints)))
+        else:
             self._sync()
 
     def _sync(self) -> None:
-        self._is_due = self._disk.is_busy
-        if not self._is_due:
-            self._disk.do(partial(_sync_all, self._notes()), self._see_synced)
+        self._disk.do(partial(sync_all, self._notes()), self._see_synced)
 
     def _see_synced(self, future: Future[None]) -> None:
         try:
             future.result()
         except GenericdpError as error:
-            self._has_failed = True
-            self._naming.failed()
-            self._on_tried(error)
-        if self._is_due:
-            self._sync()
+            self._see_failed(error)
+        else:
+            if not self._has_failed:
+                self._naming.succeeded()
+                self._on_tried(None)
+
+    def _see_failed(self, error: GenericdpError) -> None:
+        self._has_failed = True
+        self._naming.failed()
+        self._on_tried(error)
 
     def _settle_cdi_dirs(self) -> list[GenericdpError]:
         """Clear the directories of the CDI spec files of before, and note those that are left."""
@@ -262,11 +263,6 @@ class Directories:
                 hint="mount it, or remove genericdp_*.json there and its line in "
                 f"{self.served.state_dir}/{CDI_DIR}",
             )
-
-
-def _sync_all(notes: tuple[Note, ...]) -> None:
-    for note in notes:
-        note.sync()
 
 
 def in_force(configured: Settings) -> Settings:

@@ -4,7 +4,7 @@ The rules of this file:
 
 * It is written when the daemon stops, unless it says that already, and some seconds after a device came or
   went: a flapping device must not wear out a flash memory. After a power cut it may be that old, and older
-  if the disk is slow: nothing waits for it but the end of the daemon.
+  if the disk is slow: only the end of the daemon waits for it.
 * It belongs to one boot. What an earlier process of the same boot saved is of no interest: only the daemon
   has restarted.
 * Without it, nothing is waited for. So whatever is wrong with the file is logged, and no more.
@@ -42,7 +42,7 @@ class Presence:
         self._healthy: frozenset[str] | None = None
         self._file: FileIdentity | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._disk = Disk()
+        self._disk = Disk(again=self.save)
 
     def load(self) -> frozenset[str]:
         """The ids that were Healthy when the machine went down; none if it did not since the last save."""
@@ -71,14 +71,11 @@ class Presence:
         if healthy == self._saved:
             self._cancel()
         elif self._timer is None and self._boot:
-            self._save_later()
+            self._timer = asyncio.get_running_loop().call_later(SAVE_WITHIN_S, self.save)
 
     def save(self) -> None:
         """Save now what was seen last, if anything was; a disk that is slow is not waited for."""
         self._cancel()
-        if self._disk.is_busy:
-            self._save_later()
-            return
         if not self._boot or self._healthy is None:
             return
         if self._healthy == self._saved and identity_at(self.path) == self._file:
@@ -89,7 +86,6 @@ class Presence:
 
     def close(self) -> None:
         """Save now or never what was seen last."""
-        self._disk.finish()
         self.save()
         self._disk.finish()
 
@@ -104,12 +100,8 @@ class Presence:
             )
         else:
             self._saved = healthy
-            if self._healthy is not None:
-                # It may have changed since.
-                self.see(self._healthy)
-
-    def _save_later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(SAVE_WITHIN_S, self.save)
+        if self._healthy is not None and self._healthy != healthy:
+            self.see(self._healthy)
 
     def _cancel(self) -> None:
         if self._timer is not None:

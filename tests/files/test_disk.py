@@ -53,33 +53,68 @@ def test_an_error_is_raised_where_the_result_is_asked_for() -> None:
     assert user.ended == [error]
 
 
-async def test_one_thing_is_done_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_wants_another_job_meanwhile_is_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
-    user, answers = User(), Event()
+    user, answers, again = User(), Event(), list[int]()
+    user.disk = Disk(again=lambda: again.append(len(user.ended)))
     user.disk.do(answers.wait, user.see)
-    with pytest.raises(RuntimeError, match="one thing at a time"):
-        user.disk.do(answers.wait, user.see)
+    for _ in range(2):
+        assert not user.disk.do(answers.wait, user.see)
+    assert user.disk.left == 2
     answers.set()
-    user.disk.finish()
-    assert user.ended == [True]
+    await until(lambda: user.ended)
+    assert (user.ended, again, user.disk.left) == ([True], [1], 0)
+
+
+async def test_so_is_who_fails_to_take_the_end_into_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
+    again, answers = list[bool](), Event()
+    jobs = Disk(again=lambda: again.append(True))
+
+    def fail(_: Future[object]) -> None:
+        raise OSError
+
+    jobs.do(answers.wait, fail)
+    jobs.do(answers.wait, fail)
+    answers.set()
+    with pytest.raises(OSError):
+        jobs.finish()
+    assert again == [True]
 
 
 async def test_who_finishes_waits_also_for_what_comes_next(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
-    user, answers = User(), Event()
+    user, answers, then = User(), Event(), Event()
 
-    def go_on(future: Future[object]) -> None:
-        user.see(future)
-        user.disk.do(lambda: "next", user.see)
+    def again() -> None:
+        user.disk.do(then.wait, user.see)
 
-    user.disk.do(answers.wait, go_on)
-    timer = Timer(0.01, answers.set)
-    timer.start()
+    user.disk = Disk(again=again)
+    user.disk.do(answers.wait, user.see)
+    user.disk.do(answers.wait, user.see)
+    timers = [Timer(0.01, answers.set), Timer(0.03, then.set)]
+    for timer in timers:
+        timer.start()
     user.disk.finish()
-    timer.join()
-    assert user.ended == [True, "next"]
+    for timer in timers:
+        timer.join()
+    assert user.ended == [True, True]
     await idle()
-    assert user.ended == [True, "next"]
+    assert user.ended == [True, True]
+
+
+async def test_a_job_that_was_finished_does_not_end_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
+    user, first, second = User(), Event(), Event()
+    user.disk.do(first.wait, user.see)
+    first.set()
+    # The event loop is told, too, but has its turn later.
+    user.disk.finish()
+    user.disk.do(second.wait, user.see)
+    await idle()
+    assert (user.disk.is_busy, user.ended) == (True, [True])
+    second.set()
+    user.disk.finish()
 
 
 def test_without_a_thread_it_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +127,9 @@ def test_without_a_thread_it_is_done_all_the_same(monkeypatch: pytest.MonkeyPatc
     assert user.ended == [True]
 
 
-async def test_a_loop_that_has_ended_is_told_nothing(tmp_path: Path) -> None:
+async def test_a_loop_that_has_ended_is_told_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     user = User()
 
     async def begin() -> None:
@@ -101,5 +138,6 @@ async def test_a_loop_that_has_ended_is_told_nothing(tmp_path: Path) -> None:
     with a_slow_disk() as slow:
         await asyncio.to_thread(asyncio.run, begin())
         slow.answer()
-        await until((tmp_path / "file").exists)
-    assert user.ended == []
+        user.disk._future.result()
+    assert (user.ended, caplog.messages) == ([], [])
+    assert (tmp_path / "file").exists()

@@ -3,11 +3,12 @@
 import asyncio
 import errno
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from shutil import copy, copytree, rmtree
-from threading import Timer
+from threading import Event, Timer
 
 import pytest
 
@@ -16,8 +17,10 @@ from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.errors import GenericdpError
+from genericdp.files import state, whole_file
 from genericdp.files.saving import LONGEST_S, Saving
 from genericdp.files.state import BOOT_VARIABLE, BrokenStateError, StateFile, this_boot
+from genericdp.files.whole_file import FileIdentity
 from genericdp.log_lines import fields_of
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import LoopTime
@@ -42,6 +45,16 @@ def many(count: int) -> Memory:
     ids = [f"ftdi_{n}" for n in range(count)]
     spots = (Spot("port", "", "node"),)
     return Memory({id_: Remembered(FTDI, Device(id_, links=(id_,), spots=spots)) for id_ in ids})
+
+
+async def has_settled(saving: Saving) -> bool:
+    """Whether nobody would have to wait now. No time passes."""
+    waiting = asyncio.ensure_future(saving.settled())
+    await idle()
+    try:
+        return waiting.done()
+    finally:
+        waiting.cancel()
 
 
 def saved(directory: Path) -> Memory:
@@ -182,17 +195,33 @@ async def test_while_the_disk_is_slow_changes_wait_and_are_saved_together(tmp_pa
 
 async def test_it_is_settled_once_what_was_known_then_is_saved(tmp_path: Path) -> None:
     saving = Saving(str(tmp_path))
-    await saving.settled()
+    assert await has_settled(saving)
     with a_slow_disk() as slow:
         saving.save_within(0.0, memory(1))
         await until(lambda: slow.waits)
         saving.save_within(0.0, memory(2))
         settled = asyncio.ensure_future(saving.settled())
+        for _ in range(2):
+            slow.answer_one()
+        await until(lambda: saved(tmp_path) == memory(1))
+        await until(lambda: slow.begun == 3)
         await idle()
         assert not settled.done()
         slow.answer()
-        await settled
+        await until(settled.done)
         assert saved(tmp_path) == memory(2)
+
+
+async def test_a_disk_that_was_slow_is_not_reported_later(tmp_path: Path) -> None:
+    time, tried = LoopTime(), list[GenericdpError | None]()
+    saving = Saving(str(tmp_path), tried.append)
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(1))
+        slow.answer()
+        await until(lambda: tried)
+    time.advance(2 * LONGEST_S)
+    await idle()
+    assert tried == [None]
 
 
 async def test_it_is_settled_too_if_it_cannot_be_saved(tmp_path: Path) -> None:
@@ -200,8 +229,9 @@ async def test_it_is_settled_too_if_it_cannot_be_saved(tmp_path: Path) -> None:
     saving = Saving(str(tmp_path), lambda error: tried.append(str(error)))
     with a_slow_disk() as slow, no_file_larger_than(10):
         saving.save_within(0.0, memory(1))
-        await saving.settled()
-        assert slow.waits == 0
+        await until(lambda: tried)
+        assert await has_settled(saving)
+        assert slow.begun == 0
     assert tried == [f"cannot save '{tmp_path}/memory.json': File too large"]
     saving.close()
 
@@ -228,9 +258,10 @@ async def test_an_unexpected_error_keeps_nobody_waiting_and_is_tried_again(
             slow.answer_one()
             await until(lambda: failed)
         slow.answer()
-        await settled
+        await idle()
+        assert settled.done() or changes
         time.advance(0.0 if changes else 1.0)
-        await until(lambda: saved(tmp_path) == memory(1 + changes))
+        await until(lambda: saved(tmp_path) == memory(1 + changes), timeout_s=0.9)
     assert failed == [error]
     saving.close()
 
@@ -240,15 +271,19 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> 
     saving = Saving(str(tmp_path), tried.append)
     with a_slow_disk() as slow:
         saving.save_within(0.0, memory(1))
+        time.advance(0.1)
         settled = asyncio.ensure_future(saving.settled())
-        time.advance(LONGEST_S - 0.1)
+        await idle()
+        time.advance(LONGEST_S - 0.2)
         await idle()
         assert (settled.done(), tried) == (False, [])
         time.advance(0.1)
-        await settled
-        # Nor is it by the next ones.
+        await idle()
+        # What waits does so no longer than the disk has taken.
+        assert settled.done()
+        # Nor do the next ones.
         saving.save_within(0.0, memory(2))
-        await saving.settled()
+        assert await has_settled(saving)
         (error,) = tried
         assert str(error) == f"cannot save '{tmp_path}/memory.json': the disk has not answered for 10 s"
         assert error is not None
@@ -259,24 +294,23 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> 
         slow.answer()
         await until(lambda: saved(tmp_path) == memory(2))
         await until(lambda: tried[1:] == [None, None])
-        # It may be slow again.
+    # It may be slow again.
     with a_slow_disk() as slow:
         saving.save_within(0.0, memory(3))
-        settled = asyncio.ensure_future(saving.settled())
-        await idle()
-        assert not settled.done()
+        assert not await has_settled(saving)
         slow.answer()
-        await settled
-    assert len(tried) == 4
+        await until(lambda: len(tried) == 4)
 
 
+@pytest.mark.parametrize("is_first", [False, True])
 async def test_a_file_that_is_removed_while_the_disk_is_slow_is_saved_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, *, is_first: bool
 ) -> None:
     LoopTime()
     saving, file = Saving(str(tmp_path)), tmp_path / "memory.json"
     saving.begin()
-    saving.save_within(0.0, memory(1))
+    if not is_first:
+        saving.save_within(0.0, memory(1))
     with a_slow_disk() as slow:
         saving.save_within(0.0, memory(2))
         # It is there, and not yet safe from a power cut.
@@ -297,17 +331,37 @@ async def test_an_answer_waits_no_longer_even_if_two_writes_come_before_it(tmp_p
         await until(lambda: slow.waits)
         saving.save_within(0.0, memory(2))
         settled = asyncio.ensure_future(saving.settled())
+        await idle()
         time.advance(LONGEST_S - 0.1)
         for _ in range(2):
             slow.answer_one()
-        await until(lambda: saved(tmp_path) == memory(1))
-        await until(lambda: slow.waits)
+        await until(lambda: slow.begun == 3)
         await idle()
         assert not settled.done()
         time.advance(0.1)
-        await settled
+        await idle()
+        assert settled.done()
         slow.answer()
         saving.close()
+
+
+@pytest.mark.parametrize("kind", ["of an earlier boot", "kept beside the links"])
+async def test_the_start_waits_for_a_slow_disk(tmp_path: Path, link_dir: Path, kind: str) -> None:
+    state = tmp_path / "state"
+    if kind == "of an earlier boot":
+        device = Remembered(FTDI, Device("ftdi_A", links=("ftdi_A",), spots=(Spot("port", "", "node"),)))
+        StateFile(str(state), "an earlier boot").save(Memory({"ftdi_A": device}))
+    else:
+        with a_file_system_at(state):
+            kept(state, link_dir, 2)
+    saving = Saving(str(state), link_dir=str(link_dir))
+    with a_slow_disk() as slow:
+        timer = Timer(0.01, slow.answer)
+        timer.start()
+        begun = saving.begin()
+        timer.join()
+        assert StateFile(str(state), this_boot()).load() == begun
+    saving.close()
 
 
 async def test_the_end_waits_for_a_slow_disk(tmp_path: Path) -> None:
@@ -495,8 +549,9 @@ def test_what_cannot_be_read_there_does_not_count(tmp_path: Path, link_dir: Path
 
 
 @pytest.mark.parametrize("written", [0, 1, 2, 3])
+@pytest.mark.parametrize("last", [2, 3])
 async def test_a_kill_while_the_disk_is_slow_loses_nothing(
-    tmp_path: Path, link_dir: Path, written: int
+    tmp_path: Path, link_dir: Path, written: int, last: int
 ) -> None:
     """Each write waits twice for the disk: before its file has its name, and afterwards."""
     state = tmp_path / "state"
@@ -506,8 +561,9 @@ async def test_a_kill_while_the_disk_is_slow_loses_nothing(
     with a_slow_disk() as slow:
         saving.save_within(0.0, memory(2))
         await until(lambda: slow.waits)
-        saving.save_within(0.0, memory(3))
-        for number in range(written):
+        if last == 3:
+            saving.save_within(0.0, memory(3))
+        for number in range(min(written, 2 * last - 3)):
             slow.answer_one()
             await until(lambda: slow.begun == number + 2)  # noqa: B023  (it is asked in this round)
         await idle()
@@ -515,11 +571,48 @@ async def test_a_kill_while_the_disk_is_slow_loses_nothing(
         for source in (state, link_dir):
             copytree(source, tmp_path / "killed" / source.name)
         killed = Saving(str(tmp_path / "killed/state"), link_dir=str(tmp_path / "killed/links"))
-        assert killed.load() == memory(3)
+        assert killed.load() == memory(last)
         slow.answer()
-        await until(lambda: saved(state) == memory(3))
+        await until(lambda: saved(state) == memory(last))
         saving.close()
     assert [*link_dir.iterdir()] == []
+
+
+async def test_what_was_kept_does_not_go_while_the_next_memory_waits(tmp_path: Path, link_dir: Path) -> None:
+    state, found = tmp_path / "state", list[Memory]()
+
+    def look(_: object) -> None:
+        """As a process would that is started after a kill in this moment."""
+        found.append(Saving(str(state), link_dir=str(link_dir)).load())
+
+    saving = Saving(str(state), look, link_dir=str(link_dir))
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(1))
+        saving.save_within(0.0, memory(2))
+        slow.answer()
+        await until(lambda: len(found) == 2)
+    assert found == [memory(2), memory(2)]
+
+
+async def test_a_disk_that_hangs_before_it_is_written_loses_nothing_either(
+    tmp_path: Path, link_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    StateFile(str(tmp_path / "state"), this_boot()).save(memory(1))
+    saving, answers = Saving(str(tmp_path / "state"), link_dir=str(link_dir)), Event()
+    saving.begin()
+
+    def identity_at(path: str) -> FileIdentity | None:
+        if threading.current_thread() is not threading.main_thread():
+            answers.wait()
+        return whole_file.identity_at(path)
+
+    monkeypatch.setattr(state, "identity_at", identity_at)
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(2))
+        assert Saving(str(tmp_path / "state"), link_dir=str(link_dir)).load() == memory(2)
+        answers.set()
+        slow.answer()
+        saving.close()
 
 
 async def test_a_memory_that_was_kept_for_a_kill_is_replaced_by_a_failure_to_write_it(

@@ -17,7 +17,7 @@ from threading import Event, Thread
 #: How often to look, in seconds.
 LOOK_S = 0.01
 
-#: Which mappings are told, by what is resident of them, in MiB.
+#: Mappings of which more is resident are reported, in MiB.
 LARGE_MIB = 5
 
 _PAGE_MIB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)

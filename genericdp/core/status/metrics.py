@@ -75,7 +75,7 @@ FAMILIES = (
         "genericdp_allocation_duration_seconds",
         "histogram",
         (),
-        "How long answers to Allocate took, without waiting for a slow disk.",
+        "How long answers to Allocate took, not counting the wait for the disk.",
     ),
     Family(
         "genericdp_container_stops_total",

@@ -1,6 +1,7 @@
 """A rule file that gets a mistake, and a daemon that is restarted before it is corrected."""
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -189,6 +190,35 @@ async def test_a_slow_disk_holds_up_nothing_and_keeps_the_last_text(
             await node.wait()
             await until(lambda: node.kept.read_text() == edited)
         assert [each for each in caplog.messages if "kept" in each] == []
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), MemoryError()])
+async def test_a_text_that_a_slow_disk_does_not_take_is_tried_again(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    edited = FTDI_RULE + "# edited\n"
+
+    def fail(_: int) -> None:
+        raise error
+
+    async with a_node(short_dir) as node:
+        unexpected = list[object]()
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: unexpected.append(context["exception"]))
+        with a_slow_disk() as slow:
+            await node.edit(edited)
+            await until(lambda: slow.waits)
+            # Another reading finds the disk busy.
+            await node.reload()
+            monkeypatch.setattr(slow, "_fsync", fail)
+            slow.answer()
+            await until(lambda: not slow.waits)
+            await until(lambda: node.failing or unexpected)
+            monkeypatch.undo()
+            await node.wait(LONGEST_S)
+            await until(lambda: node.kept.exists() and node.kept.read_text() == edited)
+            await until(lambda: not node.failing)
+        assert unexpected == [error] * isinstance(error, MemoryError)
 
 
 async def test_the_end_waits_for_a_text_that_a_slow_disk_has_not_written_yet(short_dir: Path) -> None:

@@ -3,13 +3,13 @@
 The mounts are real.
 """
 
-import errno
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -26,7 +26,7 @@ from tests.scenes.mounts import an_empty_file_system_over, bind_mounted
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, a_scene, minors_in
 from tests.scenes.service import settings_below
-from tests.scenes.slow_disk import a_slow_disk
+from tests.scenes.slow_disk import a_slow_disk, fails
 from tests.scenes.waiting import idle, until
 
 
@@ -255,31 +255,62 @@ async def test_a_slow_disk_holds_up_nothing_and_has_every_note_in_the_end(tmp_pa
             await until(lambda: slow.waits == 1)
             slow.answer()
             # The second note was lost after the disk had begun, which may have taken the old one.
-            await until(lambda: slow.written.count(str(notes[1])) == 2)
+            await until(lambda: slow.written.count(str(notes[1])) == 2, timeout_s=AGAIN_S / 2)
 
 
-async def test_a_note_that_the_disk_does_not_take_is_tried_again(
+async def test_a_note_that_the_disk_does_not_take_is_tried_again_less_and_less_often(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []
     settings = settings_below(tmp_path)
     note = Path(settings.state_dir, LINK_DIR)
-
-    def fail(_: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    with begun(settings, tried):
+    with begun(settings, tried) as directories:
         time = LoopTime()
         time.advance(AGAIN_S)
-        with a_slow_disk() as slow:
-            monkeypatch.setattr(slow, "_fsync", fail)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fails)
             note.unlink()
+            await until(lambda: len(tried) == 2)
+            for number, pause in enumerate((1.0, 2.0), 3):
+                time.advance(pause - 0.1)
+                await idle()
+                assert len(tried) == number - 1
+                time.advance(0.1)
+                await until(lambda: len(tried) == number)  # noqa: B023  (it is asked in this round)
+        failure = f"cannot write '{settings.state_dir}/{CDI_DIR}': Input/output error"
+        assert tried == ["", failure, failure, failure]
+        # There is room again: nobody waits for the pause.
+        directories.see_room()
+        assert tried[4:] == [""]
+
+
+async def test_the_end_waits_until_a_slow_disk_has_the_notes(tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    with a_slow_disk() as slow:
+        with begun(settings):
             await until(lambda: slow.waits)
-            slow.answer()
-            await until(lambda: tried[-1])
-            assert tried[-1] == f"cannot write '{settings.state_dir}/{CDI_DIR}': Input/output error"
-        time.advance(AGAIN_S)
-        await until(lambda: not tried[-1])
+            timer = Timer(0.01, slow.answer)
+            timer.start()
+        timer.join()
+        for note in (Path(settings.state_dir, LINK_DIR), Path(settings.link_dir, STATE_DIR)):
+            assert {str(note), str(note.parent)} <= {*slow.written}
+
+
+async def test_another_directory_of_spec_files_is_on_the_disk_soon(tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    Path(settings.cdi_dir).mkdir()
+    with a_slow_disk() as slow:
+        slow.answer()
+        with begun(settings) as directories:
+            await until(lambda: not directories._disk.is_busy)
+            other = tmp_path / "other"
+            other.mkdir()
+            Path(settings.cdi_dir).rmdir()
+            Path(settings.cdi_dir).symlink_to(other)
+            slow.written.clear()
+            directories.note_cdi_dir()
+            await until(lambda: not directories._disk.is_busy)
+            assert f"{settings.state_dir}/{CDI_DIR}" in slow.written
 
 
 async def test_who_never_served_writes_no_note_at_its_end(tmp_path: Path) -> None:

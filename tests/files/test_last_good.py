@@ -395,6 +395,9 @@ def test_what_cannot_be_kept_keeps_no_other_from_it(node: Node) -> None:
     )
     assert node.last_good.save_next()
     assert (node.directory / "10-a.toml").read_text() == a_rule("a")
+    # It is still due.
+    with pytest.raises(GenericdpError):
+        node.last_good.save_next()
     assert node.names == ["a", "b"]
 
 

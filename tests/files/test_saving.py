@@ -1,7 +1,6 @@
 """When the memory is saved: a storm of changes together, and every storm."""
 
 import asyncio
-import errno
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -32,7 +31,7 @@ from tests.scenes.shortage import (
     no_file_larger_than,
     read_only,
 )
-from tests.scenes.slow_disk import a_slow_disk
+from tests.scenes.slow_disk import a_slow_disk, fails
 from tests.scenes.steps import steps
 from tests.scenes.waiting import idle, until
 
@@ -660,6 +659,25 @@ async def test_a_memory_that_takes_the_place_while_the_disk_is_slow_is_kept_asid
     assert saved(state) == memory(1)
 
 
+async def test_one_that_takes_the_place_of_a_damaged_one_meanwhile_is_kept_under_its_own_name(
+    tmp_path: Path,
+) -> None:
+    late, state = tmp_path / "late", tmp_path / "state"
+    StateFile(str(late)).save(memory(1))
+    os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
+    state.mkdir(mode=0o755)
+    (state / "memory.json").write_bytes(b"\0")
+    saving = Saving(str(state))
+    saving.begin()
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(3))
+        await until(lambda: slow.waits)
+        (late / "memory.json").rename(state / "memory.json")
+        slow.answer()
+        saving.close()
+    assert sorted(path.name for path in state.iterdir()) == ["memory.json", "memory.json.20231114T221320Z"]
+
+
 async def test_nor_is_it_lost_if_the_disk_fails_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     late, state = tmp_path / "late", tmp_path / "state"
     StateFile(str(late)).save(memory(1))
@@ -668,15 +686,12 @@ async def test_nor_is_it_lost_if_the_disk_fails_then(tmp_path: Path, monkeypatch
     saving.begin()
     saving.save_within(0.0, memory(2))
 
-    def fail(_: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
     with a_slow_disk() as slow:
         saving.save_within(0.0, memory(3))
         await until(lambda: slow.waits)
         state.rename(tmp_path / "hidden")
         late.rename(state)
-        monkeypatch.setattr(slow, "_fsync", fail)
+        monkeypatch.setattr(slow, "_fsync", fails)
         slow.answer()
         await saving.settled()
         monkeypatch.undo()

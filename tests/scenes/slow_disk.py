@@ -1,5 +1,6 @@
-"""A disk that takes as long as a test wants."""
+"""A disk that takes as long as a test wants, or fails."""
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
@@ -43,6 +44,11 @@ class SlowDisk:
         """It answers all who wait, and is a fast one from now on."""
         self._is_fast = True
         self._answers.release(_ALL)
+
+
+def fails(_: int) -> None:
+    """As fsync(2) of a disk that is damaged."""
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import pytest
 from genericdp.files.whole_file import LONGEST
 from genericdp.service.presence import SAVE_WITHIN_S, Presence
 from tests.scenes.scene import LoopTime
-from tests.scenes.slow_disk import a_slow_disk
-from tests.scenes.waiting import idle, until
+from tests.scenes.slow_disk import a_slow_disk, fails
+from tests.scenes.waiting import until
 
 BOTH = frozenset({"ftdi_A", "ftdi_B"})
 UNREAD = "cannot read which devices were there before the reboot, so READY does not wait for them"
@@ -159,14 +159,26 @@ async def test_a_slow_disk_holds_up_nothing_and_has_the_last_state_in_the_end(tm
         await until(lambda: slow.waits)
         # As it was, and as the file still says.
         one.see(BOTH)
-        one.save()
         slow.answer()
         await until(lambda: Presence(str(tmp_path), "two").load() == frozenset())
-        await until(lambda: not slow.waits)
-        await idle()
-    for _ in range(2):
+        await until(lambda: not one._disk.is_busy)
+    time.advance(SAVE_WITHIN_S)
+    await until(lambda: Presence(str(tmp_path), "two").load() == BOTH)
+
+
+async def test_what_changes_while_a_write_fails_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time, one = LoopTime(), presence(tmp_path, "one", frozenset())
+    with a_slow_disk() as slow:
         time.advance(SAVE_WITHIN_S)
-        await idle()
+        await until(lambda: slow.waits)
+        one.see(BOTH)
+        monkeypatch.setattr(slow, "_fsync", fails)
+        slow.answer_one()
+        await until(lambda: not one._disk.is_busy)
+        monkeypatch.undo()
+    time.advance(SAVE_WITHIN_S)
     await until(lambda: Presence(str(tmp_path), "two").load() == BOTH)
 
 

@@ -15,19 +15,28 @@ from functools import partial
 from threading import Thread
 from typing import Any, TypeVar
 
+from genericdp import log
+
 T = TypeVar("T")
 
 #: How long the event loop waits for a disk, in seconds.
 PATIENCE_S = 0.05
 
+#: How long the start or the end of the daemon waits until it says so, in seconds.
+REPORT_AFTER_S = 1.0
+
+_log = log.get(__name__)
+
 
 class Disk:
     """Runs one job at a time. To be used from the thread of the event loop.
 
+    path   what the jobs write, for people
     again  called when a job has ended and `do` was called meanwhile
     """
 
-    def __init__(self, again: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, path: str, again: Callable[[], None] = lambda: None) -> None:
+        self._path = path
         self._again = again
         self._is_due = False
         self._end: Callable[[], None] | None = None
@@ -48,8 +57,7 @@ class Disk:
 
         If not, a running event loop calls `ended` later. While another job runs, it calls `again` instead.
         """
-        if self.is_busy:
-            self._is_due = True
+        if self.queue():
             return False
         future: Future[T] = Future()
         self._future, self._end = future, partial(ended, future)
@@ -70,10 +78,18 @@ class Disk:
         future.add_done_callback(tell)
         return False
 
+    def queue(self) -> bool:
+        """Have `again` called when the job that runs has ended. False if none runs."""
+        self._is_due |= self.is_busy
+        return self.is_busy
+
     def finish(self) -> None:
         """Wait until no job runs, nor is asked for, however long that takes."""
         while self.is_busy:
-            wait((self._future,))
+            wait((self._future,), REPORT_AFTER_S)
+            if not self._future.done():
+                _log.warning("waiting until the disk has written", path=self._path)
+                wait((self._future,))
             self._see(self._future)
 
     def _see(self, future: Future[Any]) -> None:

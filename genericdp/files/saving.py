@@ -19,8 +19,6 @@ import asyncio
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
-from functools import partial
 
 from genericdp import log
 from genericdp.core.memory.memory import Memory, of_any_boot, save_within_s
@@ -66,7 +64,7 @@ class Saving:
         self._on_tried = on_tried
         self._watch: DirectoryWatch | None = None
         self._restored = float("-inf")
-        self._disk = Disk(again=self.save)
+        self._disk = Disk(self._state.path, again=self.save)
         # The last memory as it is written.
         self._data = b""
         # How often it was tried to save one; the event is set at the next end of a try, and replaced.
@@ -79,11 +77,12 @@ class Saving:
         """What `load` returns; from now on until `close`, notice when the file is removed."""
         self.load()
         if not all(known.is_of_this_boot for known in self._memory.devices.values()):
-            self._save_now()
+            self.save()
+            self._disk.finish()
             if self._retry.waits:
                 self._memory = of_any_boot(self._memory)
         elif self._state.is_spare:
-            self._save_now()
+            self.save()
         elif self._state.has_old_spare:
             self._state.drop_spare()
         self._watch = DirectoryWatch(os.path.dirname(self._state.path), self._hear)
@@ -122,7 +121,7 @@ class Saving:
             self._timer.cancel()
             self._timer = None
         self._data = self._state.writer.dump(self._memory)
-        if not self._disk.do(partial(self._state.write, self._data), self._see_tried):
+        if self._disk.queue() or not self._disk.do(self._state.job(self._data), self._see_tried):
             self._state.keep(self._data)
             if self._late is None:
                 self._late = asyncio.get_running_loop().call_later(LONGEST_S, self._see_late)
@@ -130,21 +129,20 @@ class Saving:
     async def settled(self) -> None:
         """Wait until the last memory is saved, or cannot be saved now; for LONGEST_S at most."""
         until = self._tries + self._disk.left
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(LONGEST_S):
                 while self._tries < until and not self._is_late:
                     await self._tried.wait()
+        except TimeoutError:
+            self._see_late()
 
     def close(self) -> None:
         """Save the last memory now or never."""
         if self._watch is not None:
             self._watch.close()
-        self._save_now()
-        self._retry.succeeded()
-
-    def _save_now(self) -> None:
         self.save()
         self._disk.finish()
+        self._retry.succeeded()
 
     def _see_tried(self, future: Future[str]) -> None:
         if self._late is not None:
@@ -171,7 +169,7 @@ class Saving:
             self._retry.failed()
             raise
         self._retry.succeeded()
-        if not self._disk.left:
+        if self._state.is_in_place and not self._disk.left:
             self._state.drop_spare()
         self._on_tried(None)
         if aside:

@@ -11,17 +11,18 @@ The rules of this file:
 * A file that this process has neither read nor written is never replaced: its file system may have been
   mounted after the start. It is kept aside: pods got their devices according to this process's memory.
 * While the file cannot be written, or a slow disk has not written it, the memory is kept beside the links.
-  These last until the next boot. It counts only if the file is absent or damaged, or has one of two contents:
-  what the last write was to replace, and what it was to write. It names them by their digests, because the
-  state directory may be moved to another disk, and says whether the first was this process's.
+  These last until the next boot. It counts only if the file is absent or damaged, or has a content that it
+  may have had then. A note names these by their digests, because the state directory may be moved to another
+  disk, and says which were not this process's.
 """
 
 import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import chain, count
 
 from genericdp.core.memory import saved
@@ -66,23 +67,24 @@ class BrokenStateError(GenericdpError):
 
 
 class StateFile:
-    """`memory.json` in the state directory. `write` may run in a thread; all else runs in the event loop.
+    """`memory.json` in the state directory. All but what `job` returns runs in one thread, the event loop's.
 
     boot      the id of this boot, "" if it is not known
     link_dir  where the memory is kept while it cannot be saved, "" for nowhere
     is_spare  the memory that was loaded was kept there, and is not in the file
     has_old_spare  another memory is kept there, which must not count later, when the file may be lost
+    is_in_place  whether the last job that succeeded found its file in its place at the end
     writer    renders the memory; `prepare` does ahead the part of `save` that takes longest
     """
 
     def __init__(self, directory: str, boot: str = "", link_dir: str = "") -> None:
         self.path = os.path.join(directory, "memory.json")
-        self.is_spare = self.has_old_spare = False
+        self.is_spare = self.has_old_spare = self.is_in_place = False
         self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
         # Where a file that could not be understood is to be kept, and where another one was.
         self._saved, self._broken, self._moved_to = b"", "", ""
-        # What the last write was to replace, whether that was this process's, and what it was to become.
-        self._replaced: tuple[bytes, bool, bytes] = b"", True, b""
+        # What may be in the file now: this process's own, and what somebody else has put there.
+        self._own, self._foreign = list[bytes](), list[bytes]()
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)
         self._boot = boot
@@ -124,7 +126,7 @@ class StateFile:
             self._broken = _free(f"{self.path}.broken")
             hint = f"the daemon keeps it as '{self._broken}' and starts with an empty memory"
             raise BrokenStateError(f"'{self.path}' {error}", hint=hint) from error
-        self._saved, self._replaced = data, (data, True, b"")
+        self._saved, self._own = data, [data]
         return memory
 
     def save(self, memory: Memory) -> str:
@@ -134,20 +136,21 @@ class StateFile:
         """
         data = self.writer.dump(memory)
         try:
-            aside = self.write(data)
+            aside = self.job(data)()
         except GenericdpError as error:
             raise self.failure(error, is_kept=self.keep(data)) from error
         self.drop_spare()
         return aside
 
-    def write(self, data: bytes) -> str:
-        """The part of `save` that waits for the disk."""
+    def job(self, data: bytes) -> Callable[[], str]:
+        """The part of `save` that waits for the disk, for a thread. It must run at once, one at a time."""
+        self._own = [*self._own, data]
+        return partial(self._write, data)
+
+    def _write(self, data: bytes) -> str:
         found = identity_at(self.path)
         is_own = found is not None and found == self._file
-        before = self._saved if self._saved and (is_own or found is None) else self._content()
-        self._replaced = before, is_own or found is None, data
-        if data == self._saved and is_own:
-            return ""
+        self._foreign = [] if found is None or is_own else [self._content()]
         aside = ""
 
         def keep_as() -> str:
@@ -158,32 +161,42 @@ class StateFile:
             aside = "" if now is None or is_own else _aside(self.path, now)
             return self._broken if is_own and self._broken else aside
 
-        try:
-            self._file = write_whole(self.path, data, keep_as=keep_as)
-        except UntrustedError as error:
-            raise GenericdpError(f"cannot save '{self.path}': {error}", hint=error.hint) from error
-        except OSError as error:
-            if (now := identity_at(self.path)) != self._file and (now is None or self._content() == data):
-                # The new file is there, but not safe from a power cut. Or none is: the old one was moved.
-                self._file, self._saved, self._broken = now, b"", ""
-                self._moved_to = aside or self._moved_to
-            directory = os.path.dirname(self.path)
-            cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
-            raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=cure) from error
-        aside, self._moved_to = aside or self._moved_to, ""
-        self._saved, self._broken = data, ""
+        if not (data == self._saved and is_own):
+            try:
+                self._file = write_whole(self.path, data, keep_as=keep_as)
+            except UntrustedError as error:
+                raise GenericdpError(f"cannot save '{self.path}': {error}", hint=error.hint) from error
+            except OSError as error:
+                self._see_failed(found, data, aside)
+                directory = os.path.dirname(self.path)
+                cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
+                raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=cure) from error
+            aside, self._moved_to = aside or self._moved_to, ""
+            self._saved, self._broken = data, ""
+        self._own, self._foreign = [data], []
+        self.is_in_place = identity_at(self.path) == self._file
         return aside
 
+    def _see_failed(self, found: FileIdentity | None, data: bytes, aside: str) -> None:
+        """Find out what is there after a write that failed; `found`: what was there before."""
+        now = identity_at(self.path)
+        if now == found:
+            self._own = [each for each in self._own if each is not data]
+        elif now is None or self._content() == data:
+            # The new file is there, but not safe from a power cut. Or none is: the old one was moved.
+            self._file, self._saved, self._broken = now, b"", ""
+            self._own = [data]
+            self._moved_to = aside or self._moved_to
+
     def keep(self, data: bytes) -> bool:
-        """Keep a memory beside the links, because `write` has failed or goes on. False if that is impossible.
+        """Keep a memory beside the links, because a job has failed or runs. False if that is impossible.
 
         This does not wait for the disk of the state directory.
         """
         # Without that directory, no pod has a link there.
         if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
             return False
-        before, is_own, after = self._replaced
-        note = json.dumps([[_digest(before), _digest(after)], is_own])
+        note = json.dumps([[_digest(each) for each in some] for some in (self._own, self._foreign)])
         try:
             write_whole(self._spare, note.encode() + b"\n" + data, sync=False)
         except (OSError, UntrustedError):
@@ -191,7 +204,7 @@ class StateFile:
         return True
 
     def failure(self, error: GenericdpError, *, is_kept: bool) -> GenericdpError:
-        """What `write` raised, with what that means; `is_kept`: the memory is kept beside the links."""
+        """What a job raised, with what that means; `is_kept`: the memory is kept beside the links."""
         return GenericdpError(str(error), hint="; ".join(filter(None, (error.hint, _until_then(is_kept)))))
 
     def no_answer(self, seconds: float, *, is_kept: bool) -> GenericdpError:
@@ -206,12 +219,13 @@ class StateFile:
         ):
             kept = read_whole(self._spare)[0] if self._spare else b""
             note, _, data = kept.partition(b"\n")
-            replaces, was_own = json.loads(note)
-            self.has_old_spare = bool(self._saved) and _digest(self._saved) not in replaces
+            own, foreign = json.loads(note)
+            digest = _digest(self._saved)
+            self.has_old_spare = bool(self._saved) and digest not in [*own, *foreign]
             if not self.has_old_spare and saved.boot_of(data) == self._boot:
                 memory = saved.load(data, self._boot)
                 # The file was only read because it is in the place of the one that this memory was in.
-                self._file = self._file if was_own else None
+                self._file = None if digest in foreign else self._file
                 return memory
         return None
 

@@ -82,7 +82,7 @@ class Directories:
         self._watches: list[DirectoryWatch] = []
         self._former: dict[str, DirectoryWatch] = {}
         self._restored = float("-inf")
-        self._disk = Disk(again=self._sync)
+        self._disk = Disk(self.served.state_dir, again=self._sync)
         # In which directories there may be CDI spec files, whether a note says so, and which were not seen.
         self._cdi_dirs = {os.path.realpath(configured.cdi_dir)}
         self._are_noted = False

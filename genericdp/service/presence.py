@@ -42,7 +42,7 @@ class Presence:
         self._healthy: frozenset[str] | None = None
         self._file: FileIdentity | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._disk = Disk(again=self.save)
+        self._disk = Disk(self.path, again=self.save)
 
     def load(self) -> frozenset[str]:
         """The ids that were Healthy when the machine went down; none if it did not since the last save."""

@@ -74,7 +74,7 @@ class Reloading:
         self._keeping = Retry(self._keep)
         self._turn: asyncio.Handle | None = None
         self._kept_again = float("-inf")
-        self._disk = Disk()
+        self._disk = Disk(settings.state_dir)
         self._heard = False
         self._watching = contextlib.ExitStack()
 

@@ -10,6 +10,7 @@ import pytest
 from genericdp.files import disk
 from genericdp.files.disk import Disk
 from genericdp.files.whole_file import write_whole
+from genericdp.log_lines import fields_of
 from tests.scenes.slow_disk import a_slow_disk
 from tests.scenes.waiting import idle, until
 
@@ -18,7 +19,7 @@ class User:
     """Somebody who has something done by a disk. `ended`: what came of it."""
 
     def __init__(self) -> None:
-        self.disk = Disk()
+        self.disk = Disk("a file")
         self.ended: list[object] = []
 
     def see(self, future: Future[object]) -> None:
@@ -56,7 +57,7 @@ def test_an_error_is_raised_where_the_result_is_asked_for() -> None:
 async def test_who_wants_another_job_meanwhile_is_called_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
     user, answers, again = User(), Event(), list[int]()
-    user.disk = Disk(again=lambda: again.append(len(user.ended)))
+    user.disk = Disk("a file", again=lambda: again.append(len(user.ended)))
     user.disk.do(answers.wait, user.see)
     for _ in range(2):
         assert not user.disk.do(answers.wait, user.see)
@@ -69,7 +70,7 @@ async def test_who_wants_another_job_meanwhile_is_called_again(monkeypatch: pyte
 async def test_so_is_who_fails_to_take_the_end_into_account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
     again, answers = list[bool](), Event()
-    jobs = Disk(again=lambda: again.append(True))
+    jobs = Disk("a file", again=lambda: again.append(True))
 
     def fail(_: Future[object]) -> None:
         raise OSError
@@ -89,7 +90,7 @@ async def test_who_finishes_waits_also_for_what_comes_next(monkeypatch: pytest.M
     def again() -> None:
         user.disk.do(then.wait, user.see)
 
-    user.disk = Disk(again=again)
+    user.disk = Disk("a file", again=again)
     user.disk.do(answers.wait, user.see)
     user.disk.do(answers.wait, user.see)
     timers = [Timer(0.01, answers.set), Timer(0.03, then.set)]
@@ -101,6 +102,24 @@ async def test_who_finishes_waits_also_for_what_comes_next(monkeypatch: pytest.M
     assert user.ended == [True, True]
     await idle()
     assert user.ended == [True, True]
+
+
+async def test_a_long_wait_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(disk, "REPORT_AFTER_S", 0.0)
+    user, answers = User(), Event()
+    user.disk.do(answers.wait, user.see)
+    timer = Timer(0.01, answers.set)
+    timer.start()
+    user.disk.finish()
+    timer.join()
+    (record,) = caplog.records
+    assert (record.message, fields_of(record)) == (
+        "waiting until the disk has written",
+        {"path": "a file"},
+    )
 
 
 async def test_a_job_that_was_finished_does_not_end_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -344,23 +344,103 @@ async def test_an_answer_waits_no_longer_even_if_two_writes_come_before_it(tmp_p
         saving.close()
 
 
-@pytest.mark.parametrize("kind", ["of an earlier boot", "kept beside the links"])
-async def test_the_start_waits_for_a_slow_disk(tmp_path: Path, link_dir: Path, kind: str) -> None:
-    state = tmp_path / "state"
-    if kind == "of an earlier boot":
-        device = Remembered(FTDI, Device("ftdi_A", links=("ftdi_A",), spots=(Spot("port", "", "node"),)))
-        StateFile(str(state), "an earlier boot").save(Memory({"ftdi_A": device}))
-    else:
-        with a_file_system_at(state):
-            kept(state, link_dir, 2)
-    saving = Saving(str(state), link_dir=str(link_dir))
+async def test_the_start_waits_for_a_slow_disk(tmp_path: Path) -> None:
+    """Before a memory of an earlier boot is saved, nobody knows whether this boot gave something."""
+    device = Remembered(FTDI, Device("ftdi_A", links=("ftdi_A",), spots=(Spot("port", "", "node"),)))
+    StateFile(str(tmp_path), "an earlier boot").save(Memory({"ftdi_A": device}))
+    saving = Saving(str(tmp_path))
     with a_slow_disk() as slow:
         timer = Timer(0.01, slow.answer)
         timer.start()
         begun = saving.begin()
         timer.join()
-        assert StateFile(str(state), this_boot()).load() == begun
+        assert StateFile(str(tmp_path), this_boot()).load() == begun
     saving.close()
+
+
+async def test_the_start_does_not_wait_if_the_memory_is_kept_beside_the_links(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    state = tmp_path / "state"
+    with a_file_system_at(state):
+        StateFile(str(state)).save(memory(1))
+        kept(state, link_dir, 2)
+        saving = Saving(str(state), link_dir=str(link_dir))
+        with a_slow_disk() as slow:
+            assert saving.begin() == memory(2)
+            for number in range(2):
+                await until(lambda: slow.begun == number + 1)  # noqa: B023  (it is asked in this round)
+                # As a process would that is started after a kill in this moment.
+                assert Saving(str(state), link_dir=str(link_dir)).load() == memory(2)
+                slow.answer_one()
+        saving.close()
+
+
+async def test_the_end_keeps_what_waits_before_it_waits_for_a_slow_disk(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    state = tmp_path / "state"
+    saving = Saving(str(state), link_dir=str(link_dir))
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(1))
+        saving.save_within(1.0, memory(2))
+        found = list[Memory]()
+
+        def look() -> None:
+            found.append(Saving(str(state), link_dir=str(link_dir)).load())
+            slow.answer()
+
+        timer = Timer(0.05, look)
+        timer.start()
+        saving.close()
+        timer.join()
+    assert found == [memory(2)]
+    assert saved(state) == memory(2)
+
+
+async def test_who_has_waited_in_vain_is_reported(tmp_path: Path) -> None:
+    time, tried = LoopTime(), list[GenericdpError | None]()
+    saving = Saving(str(tmp_path), tried.append)
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(1))
+        await until(lambda: slow.waits)
+        time.advance(1.0)
+        saving.save_within(0.0, memory(2))
+        settled = asyncio.ensure_future(saving.settled())
+        await idle()
+        for _ in range(2):
+            slow.answer_one()
+        await until(lambda: slow.begun == 3)
+        await until(lambda: tried)
+        time.advance(LONGEST_S)
+        await until(settled.done)
+        error = tried[1]
+        assert str(error) == f"cannot save '{tmp_path}/memory.json': the disk has not answered for 10 s"
+        slow.answer()
+        saving.close()
+
+
+async def test_what_was_kept_stays_if_the_directory_goes_before_the_disk_has_answered(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    state, found = tmp_path / "state", list[Memory]()
+
+    def look(_: object) -> None:
+        """As a process would that is started after a kill in this moment."""
+        found.append(Saving(str(state), link_dir=str(link_dir)).load())
+
+    saving = Saving(str(state), look, link_dir=str(link_dir))
+    saving.begin()
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(1))
+        slow.answer_one()
+        await until(lambda: slow.begun == 2)
+        rmtree(state)
+        slow.answer()
+        await until(lambda: found)
+        await until(lambda: saved(state) == memory(1))
+    saving.close()
+    assert found[0] == memory(1)
 
 
 async def test_the_end_waits_for_a_slow_disk(tmp_path: Path) -> None:

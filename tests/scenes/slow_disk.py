@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 
 import pytest
 
@@ -21,29 +22,35 @@ class SlowDisk:
         self.written: list[str] = []
         self.waits = self.begun = 0
         self._fsync = os.fsync
-        self._answers = threading.Semaphore(0)
+        self._answers: SimpleQueue[Exception | None] = SimpleQueue()
         self._is_fast = False
 
     def fsync(self, descriptor: int) -> None:
         """Wait for the disk, for as long as it takes."""
+        self.wait()
+        self._fsync(descriptor)
+        self.written.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+
+    def wait(self) -> None:
+        """Wait until it answers."""
         if not self._is_fast and threading.current_thread() is threading.main_thread():
             raise AssertionError("the event loop waits for the disk")
         self.waits += 1
         self.begun += 1
-        if not self._is_fast:
-            self._answers.acquire()
+        answer = None if self._is_fast else self._answers.get()
         self.waits -= 1
-        self._fsync(descriptor)
-        self.written.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if answer is not None:
+            raise answer
 
-    def answer_one(self) -> None:
-        """It answers one who waits."""
-        self._answers.release()
+    def answer_one(self, answer: Exception | None = None) -> None:
+        """It answers one who waits, perhaps by an error."""
+        self._answers.put(answer)
 
     def answer(self) -> None:
         """It answers all who wait, and is a fast one from now on."""
         self._is_fast = True
-        self._answers.release(_ALL)
+        for _ in range(_ALL):
+            self._answers.put(None)
 
 
 def fails(_: int) -> None:

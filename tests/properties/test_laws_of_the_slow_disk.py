@@ -1,0 +1,115 @@
+"""Laws of a disk that is slow or fails: a killed daemon has lost nothing, and nothing old comes back."""
+
+import asyncio
+import errno
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genericdp.core.memory.memory import Memory
+from genericdp.files import state, whole_file
+from genericdp.files.saving import Saving
+from genericdp.files.state import StateFile
+from genericdp.files.whole_file import FileIdentity
+from tests.scenes.slow_disk import SlowDisk, a_slow_disk
+from tests.scenes.waiting import idle, until
+
+#: How the disk answers one who waits, in a job or before it: looking at a file can take long, too.
+ANSWERS = {
+    "answer": None,
+    "full": OSError(errno.ENOSPC, "No space left on device"),
+    "damaged": OSError(errno.EIO, "Input/output error"),
+}
+
+#: A number is a memory that is saved: few, so that one comes back that was there before.
+steps = st.lists(st.sampled_from([1, 2, 3, "kill", *ANSWERS, *ANSWERS, "answer", "answer"]), max_size=20)
+
+
+class _KilledError(Exception):
+    """Ends a job as a kill does: nothing is put right afterwards."""
+
+
+class Node:
+    """A node whose daemon is killed and started again. `last`: the memory that must not be lost."""
+
+    def __init__(self, root: Path, slow: SlowDisk) -> None:
+        self.last = Memory()
+        self._root = root
+        self._slow = slow
+        (root / "links").mkdir()
+        self._start()
+
+    def _start(self) -> None:
+        self._saving = self._saved()
+        assert self._saving.begin() == self.last
+
+    def _saved(self) -> Saving:
+        return Saving(str(self._root / "state"), link_dir=str(self._root / "links"))
+
+    async def do(self, step: int | str) -> None:
+        if isinstance(step, int):
+            self.last = Memory(ties={"ftdi_SAME": f"port {step}"})
+            self._saving.save_within(0.0, self.last)
+        elif step == "kill":
+            await self._kill()
+            self._start()
+        elif self._slow.waits:
+            before = self._slow.begun
+            self._slow.answer_one(ANSWERS[step])
+            await until(lambda: self._slow.begun > before or not self._saving._disk.is_busy)
+        await self._until_stuck()
+
+    def look(self) -> Memory:
+        """What a process would find that is started after a kill in this moment."""
+        return self._saved().load()
+
+    async def end(self) -> None:
+        self._slow.answer()
+        self._saving.close()
+        await idle()
+        assert StateFile(str(self._root / "state")).load() == self.last
+        assert [*(self._root / "links").iterdir()] == []
+
+    async def _kill(self) -> None:
+        saving = self._saving
+        if saving._watch is not None:
+            saving._watch.close()
+        saving._retry.succeeded()
+        if saving._late is not None:
+            saving._late.cancel()
+        # Nobody sees the end of its job.
+        saving._disk._end = None
+        if self._slow.waits:
+            self._slow.answer_one(_KilledError())
+            await until(lambda: not self._slow.waits)
+
+    async def _until_stuck(self) -> None:
+        await until(lambda: self._slow.waits or not self._saving._disk.is_busy)
+
+
+@given(steps)
+def test_whatever_a_disk_does_a_kill_loses_nothing(steps: list[int | str]) -> None:
+    async def run(root: Path) -> None:
+        with a_slow_disk() as slow, pytest.MonkeyPatch.context() as patch:
+
+            def identity_at(path: str) -> FileIdentity | None:
+                try:
+                    if threading.current_thread() is not threading.main_thread():
+                        slow.wait()
+                except OSError:
+                    return None
+                return whole_file.identity_at(path)
+
+            patch.setattr(state, "identity_at", identity_at)
+            node = Node(root, slow)
+            for step in steps:
+                await node.do(step)
+                assert node.look() == node.last
+            await node.end()
+
+    with TemporaryDirectory(prefix="gdp-") as directory:
+        asyncio.run(run(Path(directory)))

@@ -41,6 +41,9 @@ SPARE = ".memory"
 #: The end of the year 9999, in seconds since 1970. Files on tmpfs may have a time that gmtime(3) refuses.
 _LATEST_S = 253_402_300_799
 
+#: How many digests are kept of what was not proved to be on the disk, or not to be.
+_MOST_DIGESTS = 100
+
 _UNTIL_THEN = "until the memory is saved, ids of twins and of absent devices do not survive a {}"
 
 _MOUNT_AGAIN = (
@@ -83,8 +86,9 @@ class StateFile:
         self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
         # Where a file that could not be understood is to be kept, and where another one was.
         self._saved, self._broken, self._moved_to = b"", "", ""
-        # What may be in the file now: this process's own, and what somebody else has put there.
-        self._own, self._foreign = list[bytes](), list[bytes]()
+        # What the last job writes or wrote. Besides that and what was saved, the digests of what may be in the
+        # file: what other jobs wrote, and what somebody else has put there.
+        self._written, self._own, self._foreign = b"", list[str](), list[str]()
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)
         self._boot = boot
@@ -126,7 +130,7 @@ class StateFile:
             self._broken = _free(f"{self.path}.broken")
             hint = f"the daemon keeps it as '{self._broken}' and starts with an empty memory"
             raise BrokenStateError(f"'{self.path}' {error}", hint=hint) from error
-        self._saved, self._own = data, [data]
+        self._saved = data
         return memory
 
     def save(self, memory: Memory) -> str:
@@ -144,13 +148,13 @@ class StateFile:
 
     def job(self, data: bytes) -> Callable[[], str]:
         """The part of `save` that waits for the disk, for a thread. It must run at once, one at a time."""
-        self._own = [*self._own, data]
+        self._written = data
         return partial(self._write, data)
 
     def _write(self, data: bytes) -> str:
         found = identity_at(self.path)
         is_own = found is not None and found == self._file
-        self._foreign = [] if found is None or is_own else [self._content()]
+        self._foreign = [] if found is None or is_own else [_digest(self._content())]
         aside = ""
 
         def keep_as() -> str:
@@ -173,19 +177,19 @@ class StateFile:
                 raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=cure) from error
             aside, self._moved_to = aside or self._moved_to, ""
             self._saved, self._broken = data, ""
-        self._own, self._foreign = [data], []
+        self._own, self._foreign = [], []
         self.is_in_place = identity_at(self.path) == self._file
         return aside
 
     def _see_failed(self, found: FileIdentity | None, data: bytes, aside: str) -> None:
         """Find out what is there after a write that failed; `found`: what was there before."""
         now = identity_at(self.path)
-        if now == found:
-            self._own = [each for each in self._own if each is not data]
-        elif now is None or self._content() == data:
+        if now == found is not None:
+            return
+        self._own = [*self._own, _digest(self._saved), _digest(data)][-_MOST_DIGESTS:]
+        if now is None or self._content() == data:
             # The new file is there, but not safe from a power cut. Or none is: the old one was moved.
             self._file, self._saved, self._broken = now, b"", ""
-            self._own = [data]
             self._moved_to = aside or self._moved_to
 
     def keep(self, data: bytes) -> bool:
@@ -196,7 +200,8 @@ class StateFile:
         # Without that directory, no pod has a link there.
         if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
             return False
-        note = json.dumps([[_digest(each) for each in some] for some in (self._own, self._foreign)])
+        own = [*self._own, _digest(self._saved), _digest(self._written)]
+        note = json.dumps([own, self._foreign])
         try:
             write_whole(self._spare, note.encode() + b"\n" + data, sync=False)
         except (OSError, UntrustedError):

@@ -111,5 +111,5 @@ def test_whatever_a_disk_does_a_kill_loses_nothing(steps: list[int | str]) -> No
                 assert node.look() == node.last
             await node.end()
 
-    with TemporaryDirectory(prefix="gdp-") as directory:
+    with TemporaryDirectory(prefix="gdp-", ignore_cleanup_errors=True) as directory:
         asyncio.run(run(Path(directory)))

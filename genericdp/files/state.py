@@ -86,8 +86,8 @@ class StateFile:
         self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
         # Where a file that could not be understood is to be kept, and where another one was.
         self._saved, self._broken, self._moved_to = b"", "", ""
-        # What the last job writes or wrote. Besides that and what was saved, the digests of what may be in the
-        # file: what other jobs wrote, and what somebody else has put there.
+        # What the last job writes or wrote. Besides that and what was saved, the digests of what may be in
+        # the file: what other jobs wrote, and what somebody else has put there.
         self._written, self._own, self._foreign = b"", list[str](), list[str]()
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)

@@ -4,16 +4,18 @@ The rules of this file:
 
 * `do` waits PATIENCE_S for the job, which is enough on most disks. Only `finish` waits longer.
 * One job runs at a time. Whoever wants another one meanwhile is called again when it has ended.
-* If no thread can be started, the job runs in the event loop.
+* If there is no thread, the job runs in the event loop. A thread may also end before it has begun, because
+  memory is short, and then `threading.Thread.start` waits for ever: so it is not used here.
 """
 
 import asyncio
+from _thread import start_new_thread
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
-from threading import Thread
-from typing import Any, TypeVar
+from threading import Event, Lock
+from typing import Any, Generic, TypeVar
 
 from genericdp import log
 
@@ -21,6 +23,9 @@ T = TypeVar("T")
 
 #: How long the event loop waits for a disk, in seconds.
 PATIENCE_S = 0.05
+
+#: How long a thread may take to begin, in seconds.
+BEGIN_S = 1.0
 
 #: How long the start or the end of the daemon waits until it says so, in seconds.
 REPORT_AFTER_S = 1.0
@@ -59,22 +64,29 @@ class Disk:
         """
         if self.queue():
             return False
-        future: Future[T] = Future()
+        running = _Job(job)
+        future = running.future
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            loop = None
+
+        def tell(_: Future[T]) -> None:
+            if loop is not None:
+                with suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(self._see, future)
+
         self._future, self._end = future, partial(ended, future)
         try:
-            Thread(target=_run, args=(job, future), name="disk", daemon=True).start()
+            start_new_thread(running.run, ())
         except (RuntimeError, MemoryError):  # the unit limits the threads (TasksMax=)
-            _run(job, future)
+            running.run()
         wait((future,), PATIENCE_S)
+        if not running.begun.wait(BEGIN_S):
+            running.run()
         if future.done():
             self._see(future)
             return True
-        loop = asyncio.get_running_loop()
-
-        def tell(_: Future[T]) -> None:
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._see, future)
-
         future.add_done_callback(tell)
         return False
 
@@ -105,8 +117,20 @@ class Disk:
                 self._again()
 
 
-def _run(job: Callable[[], T], future: Future[T]) -> None:
-    try:
-        future.set_result(job())
-    except Exception as error:  # noqa: BLE001  (raised where the result is asked for)
-        future.set_exception(error)
+class _Job(Generic[T]):
+    """Runs once, for whoever is the first to call `run`."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self.future: Future[T] = Future()
+        self.begun = Event()
+        self._work = work
+        self._is_taken = Lock()
+
+    def run(self) -> None:
+        if not self._is_taken.acquire(blocking=False):
+            return
+        try:
+            self.begun.set()
+            self.future.set_result(self._work())
+        except Exception as error:  # noqa: BLE001  (raised where the result is asked for)
+            self.future.set_exception(error)

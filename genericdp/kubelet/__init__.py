@@ -10,6 +10,7 @@ Reading order:
     requests      which requests are too large to be answered; who sent them
     responses     values of the core as messages
     deadline      how long a call to the kubelet may take
+    settling      answers that wait until it is saved who has what
     plugin        one resource as a DevicePlugin service
     registration  the life of one resource's registration; read `serve` from top to bottom
     plugins       the plugins and registrations of all resources

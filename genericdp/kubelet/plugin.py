@@ -9,7 +9,7 @@ The rules of this file:
   for when that is wanted.
 * A request that no kubelet sends is refused before anything is done with it (`requests`).
 * Allocate and GetPreferredAllocation run inside the kubelet's admission of pods, without a deadline:
-  they only compute, but Allocate then waits until the holding is saved or cannot be.
+  they only compute, but Allocate then waits until the holding is saved or cannot be (`settling`).
 * A plugin that is being stopped refuses Allocate: nobody would remember what it gives.
 """
 # ruff: noqa: N802  (the proto's spelling)
@@ -32,6 +32,7 @@ from genericdp.errors import GenericdpError
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.requests import refuse_excess, user_agent
 from genericdp.kubelet.responses import add_answer, list_of
+from genericdp.kubelet.settling import Settling, nothing_to_save
 from genericdp.kubelet.streams import Streams
 from genericdp.messages import Context
 
@@ -56,10 +57,6 @@ NAMED_IN_REFUSAL = 10
 
 async def no_usb_reset(units: Collection[tuple[int, int]], ids: Collection[str], *, reset: bool) -> None:
     """For resources without USB devices."""
-
-
-async def nothing_to_save() -> None:
-    """For plugins of which nothing is remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ class Plugin:
     streams   the open ListAndWatch streams
     messages  how many lists were sent, except to clients that are known not to be the kubelet
     starting  how many containers wait for their devices, in PreStartContainer
-    settled   waits until what `on_allocate` was told is saved, or cannot be
+    settling  the answers that wait until what `on_allocate` was told is saved
     """
 
     def __init__(
@@ -113,7 +110,7 @@ class Plugin:
         self._link_dir = link_dir
         self._coalesce_s = coalesce_s
         self._on_allocate = on_allocate
-        self._settled = settled
+        self.settling = Settling(settled)
         self._on_list = on_list
         self._by_cdi = by_cdi
         self._usb_reset = usb_reset
@@ -216,7 +213,7 @@ class Plugin:
             self._note_use(ids)
             took_s = time.perf_counter() - began
             self._on_allocate(Allocated(name, ids, cdi_device=named, took_s=took_s))
-        await self._settled()
+        await self.settling.wait()
         if not response.container_responses:
             # An empty answer would leak the devices in the kubelet ("no containers return in allocation
             # response").

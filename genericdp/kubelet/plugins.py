@@ -17,8 +17,9 @@ from genericdp.core.inventory.inventory import Changes, Inventory
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.watchdog import Sign
-from genericdp.kubelet.plugin import Allocated, Listed, Plugin, UsbReset, no_usb_reset, nothing_to_save
+from genericdp.kubelet.plugin import Allocated, Listed, Plugin, UsbReset, no_usb_reset
 from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress, Registration
+from genericdp.kubelet.settling import nothing_to_save
 from genericdp.kubelet.socket import KubeletSocket
 
 

@@ -42,6 +42,9 @@ REGISTER_TIMEOUT_S = 15.0
 #: that was killed and hangs in the kernel, grpc waits until it has gone. Nobody needs what is left then.
 STOP_S = 2.0
 
+#: How long of that the answers take that are being sent, in seconds. Streams go on meanwhile.
+ANSWER_S = 0.5
+
 #: What still stops.
 _stopping: set[asyncio.Future[None]] = set()
 
@@ -169,7 +172,8 @@ class Registration:
             await _uninterrupted(self._close(server, path))
 
     async def _close(self, server: grpc.aio.Server, path: str) -> None:
-        stopping = asyncio.ensure_future(server.stop(grace=None))
+        grace_s = ANSWER_S if self.plugin.settling.hurry() else None
+        stopping = asyncio.ensure_future(server.stop(grace=grace_s))
         # Nobody else refers to it, and asyncio would forget it.
         _stopping.add(stopping)
         stopping.add_done_callback(_stopping.discard)

@@ -1,9 +1,10 @@
 """What waits for a disk is done in a thread, and waited for only briefly."""
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from threading import Event, Thread, Timer, current_thread, main_thread
+from threading import Event, Timer, current_thread, main_thread
 
 import pytest
 
@@ -136,12 +137,36 @@ async def test_a_job_that_was_finished_does_not_end_the_next_one(monkeypatch: py
     user.disk.finish()
 
 
-def test_without_a_thread_it_is_done_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(_: Thread) -> None:
-        raise RuntimeError("can't start new thread")
+def test_what_a_thread_does_late_is_done_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    user, started, done = User(), list[Callable[[], None]](), list[int]()
+
+    def start(run: Callable[[], None], _: object) -> int:
+        started.append(run)
+        return 0
+
+    monkeypatch.setattr(disk, "start_new_thread", start)
+    monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(disk, "BEGIN_S", 0.0)
+    assert user.disk.do(lambda: done.append(1), user.see)
+    started[0]()
+    assert done == [1]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError(), None])
+def test_without_a_thread_it_is_done_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    """Without memory, a thread may also end before it has begun."""
+
+    def start(*_: object) -> int:
+        if error is not None:
+            raise error
+        return 0
 
     user = User()
-    monkeypatch.setattr(Thread, "start", start)
+    monkeypatch.setattr(disk, "start_new_thread", start)
+    monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(disk, "BEGIN_S", 0.0)
     assert user.disk.do(lambda: current_thread() is main_thread(), user.see)
     assert user.ended == [True]
 

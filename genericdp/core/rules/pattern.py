@@ -5,7 +5,8 @@ The rules of this file:
 * Patterns are compiled when the rule file is parsed, so that matching cannot fail and is cheap.
 * A device chooses its values, so the time to match one grows with its length and no faster: see `glob` and
   `regex`.
-* Two patterns are equal if the operator wrote the same text; the compiled form is not compared.
+* Two patterns are equal if they are shown as the same text; the compiled form is not compared. So what means
+  something else is shown as another text.
 * A property that is missing matches no glob, no regular expression and no bound, so `not` holds for it.
 """
 
@@ -44,6 +45,7 @@ class Pattern:
     """What a condition wants of a value.
 
     text        how it is shown
+    is_compound `not` before the text would not refer to all of it
     literals    the only values that it can hold for, so that rules can be indexed by them; None: unknown
     beginnings  every value that it holds for begins with one of these; None: it may hold for any value
     parts       those of a regular expression, with its repetitions written out
@@ -51,6 +53,7 @@ class Pattern:
 
     text: str
     holds: Test = field(compare=False, repr=False)
+    is_compound: bool = field(default=False, compare=False, repr=False, kw_only=True)
     literals: frozenset[str] | None = field(default=None, compare=False, repr=False)
     beginnings: tuple[str, ...] | None = field(default=None, compare=False, repr=False)
     parts: int = field(default=0, compare=False, repr=False)
@@ -124,7 +127,8 @@ def exists(wanted: bool) -> Pattern:
 def negation(pattern: Pattern) -> Pattern:
     """Holds when the pattern does not, and so for a missing value (like `!=` in udev's rules)."""
     inner = pattern.holds
-    return Pattern(f"not {pattern.text}", lambda value: not inner(value))
+    text = f"({pattern.text})" if pattern.is_compound else pattern.text
+    return Pattern(f"not {text}", lambda value: not inner(value))
 
 
 def between(least: float | None, most: float | None, *, hex_id: bool = False) -> Pattern:
@@ -138,8 +142,9 @@ def between(least: float | None, most: float | None, *, hex_id: bool = False) ->
         number = None if value is None else number_of(value.strip())
         return number is not None and (least is None or number >= least) and (most is None or number <= most)
 
-    words = (f"at least {least}" if least is not None else "", f"at most {most}" if most is not None else "")
-    return Pattern(" and ".join(filter(None, words)), holds)
+    bounds = {"at least": least, "at most": most}
+    words = [f"{word} {bound}" for word, bound in bounds.items() if bound is not None]
+    return Pattern(" and ".join(words), holds, is_compound=len(words) > 1)
 
 
 def _number(text: str) -> float | None:
@@ -180,15 +185,18 @@ def any_of(patterns: Iterable[Pattern]) -> Pattern:
     text, literals = " or ".join(texts), frozenset(wanted)
     known = None if beginnings is None else tuple(beginnings)
     if not tests:
-        return Pattern(text, lambda value: value in literals, literals, known)
-    return Pattern(
-        text, lambda value: value in literals or any(test(value) for test in tests), beginnings=known
-    )
+        return Pattern(text, lambda value: value in literals, literals, known, is_compound=True)
+
+    def holds(value: str | None) -> bool:
+        return value in literals or any(test(value) for test in tests)
+
+    return Pattern(text, holds, beginnings=known, is_compound=True)
 
 
 def repr_text(text: str) -> str:
     """The pattern in quotes, as messages and `explain` show it."""
-    return f"'{text}'"
+    escaped = text.replace("'", r"\'")
+    return f"'{escaped}'"
 
 
 def hex_id(value: str, digits: int) -> str:

@@ -2,6 +2,7 @@
 
 import ctypes
 import random
+from itertools import product
 
 import pytest
 from hypothesis import assume, given
@@ -301,6 +302,42 @@ def test_any_of_several_holds_when_one_does() -> None:
 @given(st.text("ab*?|", max_size=12))
 def test_patterns_of_the_same_text_are_equal(text: str) -> None:
     assert pattern.glob(text) == pattern.glob(text)
+
+
+def nested(depth: int) -> list[pattern.Pattern]:
+    """Every pattern that is nested so deeply, of a few simple ones."""
+    simple = [
+        pattern.exactly("A"),
+        pattern.exactly("B"),
+        pattern.exactly("A' or 'B"),
+        pattern.exists(True),
+        pattern.between(1, None),
+        pattern.between(1, 5),
+    ]
+    found = simple
+    for _ in range(depth):
+        found = [
+            *simple,
+            *map(pattern.negation, found),
+            *(pattern.any_of(pair) for pair in product(found[:40], repeat=2)),
+        ]
+    return found
+
+
+def test_patterns_that_are_shown_as_the_same_text_mean_the_same() -> None:
+    """Only that text is compared to see whether an edit changed a rule."""
+    meanings: dict[str, set[tuple[bool, ...]]] = {}
+    for each in nested(3):
+        held = tuple(each.holds(value) for value in (None, "A", "B", "C", "A' or 'B", "0", "3", "7"))
+        meanings.setdefault(each.text, set()).add(held)
+    assert {text: found for text, found in meanings.items() if len(found) > 1} == {}
+
+
+def test_a_negation_of_several_is_shown_with_parentheses() -> None:
+    both = pattern.any_of((pattern.exactly("A"), pattern.exactly("B")))
+    assert pattern.negation(both).text == "not ('A' or 'B')"
+    assert pattern.negation(pattern.between(1, 5)).text == "not (at least 1 and at most 5)"
+    assert pattern.exactly("it's").text == r"'it\'s'"
 
 
 def test_any_of_many_texts_needs_little_more_memory_than_these() -> None:

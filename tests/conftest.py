@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.files import disk
+from genericdp.watch import disk
 from tests.scenes.running import as_limited, as_sync
 from tests.udev.hotplug import Console, reserve_console
 from tests.udev.machine import pytest_configure, pytest_runtest_logreport, pytest_runtest_protocol

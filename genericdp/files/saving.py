@@ -23,10 +23,10 @@ from concurrent.futures import Future
 from genericdp import log
 from genericdp.core.memory.memory import Memory, of_any_boot, save_within_s
 from genericdp.errors import GenericdpError
-from genericdp.files.disk import Disk
 from genericdp.files.state import BrokenStateError, StateFile, this_boot
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
+from genericdp.watch.disk import Disk
 
 #: How often the file is written again at most while somebody removes it again and again, in seconds.
 AGAIN_S = 1.0

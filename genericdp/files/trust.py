@@ -28,7 +28,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from genericdp.errors import ConfigError, GenericdpError, Location, Problem, what_is_short
-from genericdp.watch import mountinfo
+from genericdp.files import mountinfo
 
 #: A rule file is written by people; a larger file is something else.
 SIZE_LIMIT = 1 << 20

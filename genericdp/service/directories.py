@@ -41,12 +41,12 @@ from genericdp.files.directories import (
     notes_of_each_other,
     sync_all,
 )
-from genericdp.files.disk import Disk
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.retry import Retry
 from genericdp.service.mounts import is_in_a_pod
 from genericdp.watch import DirectoryWatch
+from genericdp.watch.disk import Disk
 
 #: How long a note waits that is removed or changed again and again, in seconds.
 AGAIN_S = 1.0

@@ -18,8 +18,8 @@ from functools import partial
 
 from genericdp import log
 from genericdp.errors import GenericdpError
-from genericdp.files.disk import Disk
 from genericdp.files.whole_file import FileIdentity, identity_at, read_whole, write_whole
+from genericdp.watch.disk import Disk
 
 #: How long a change may wait to be saved, in seconds.
 SAVE_WITHIN_S = 10.0

@@ -23,13 +23,13 @@ from genericdp import log
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.history import Retried
 from genericdp.errors import GenericdpError
-from genericdp.files.disk import Disk
 from genericdp.files.last_good import Due, LastGood
 from genericdp.files.whole_file import FileIdentity
 from genericdp.inputs import Rules
 from genericdp.retry import Retry
 from genericdp.service.ready import Ready
 from genericdp.watch import DirectoryWatch
+from genericdp.watch.disk import Disk
 
 #: How long what was read waits until it is kept, in seconds.
 KEEP_AFTER_S = 2.0

@@ -21,7 +21,8 @@ from contextlib import ExitStack
 
 from genericdp import log
 from genericdp.errors import what_is_short
-from genericdp.watch.mountinfo import MOUNTINFO
+
+MOUNTINFO = "/proc/self/mountinfo"
 
 #: How long further changes wait, in seconds.
 PAUSE_S = 0.1

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import ConfigError
+from genericdp.files import mountinfo
 from genericdp.files.trust import BeingWrittenError, read_text, unreadable
-from genericdp.watch import mountinfo
 
 STRANGER = 4242
 

@@ -9,7 +9,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from genericdp.files import disk
+from genericdp.watch import disk
 
 #: More than wait for a disk at a time.
 _ALL = 1000

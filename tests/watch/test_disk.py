@@ -8,10 +8,10 @@ from threading import Event, Timer, current_thread, main_thread
 
 import pytest
 
-from genericdp.files import disk
-from genericdp.files.disk import Disk
 from genericdp.files.whole_file import write_whole
 from genericdp.log_lines import fields_of
+from genericdp.watch import disk
+from genericdp.watch.disk import Disk
 from tests.scenes.slow_disk import a_slow_disk
 from tests.scenes.waiting import idle, until
 

@@ -127,8 +127,8 @@ class Links:
 
         It does so by rename, while the old link exists. So a link with the inode number of the last look is
         not read again, unless `apply` has changed it meanwhile: a disk gives a free number to the next file.
-        If there is no room for a second link, it removes the old one first. Then the new link may get the
-        same inode number, and the change is not noticed before the uevent arrives.
+        Without space for a second link, it deletes the old one first. The new link can then reuse its inode
+        number, in which case the change goes unnoticed until the uevent arrives.
         """
         try:
             with os.scandir(self.directory) as entries:

@@ -182,7 +182,7 @@ class StateFile:
         return aside
 
     def _see_failed(self, found: FileIdentity | None, data: bytes, aside: str) -> None:
-        """Find out what is there after a write that failed; `found`: what was there before."""
+        """Check which file is in place after a failed write; `found` is the one that was there before it."""
         now = identity_at(self.path)
         if now == found is not None:
             return

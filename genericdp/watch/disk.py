@@ -3,9 +3,9 @@
 The rules of this file:
 
 * `do` waits PATIENCE_S for the job, which is enough on most disks. Only `finish` waits longer.
-* One job runs at a time. Whoever wants another one meanwhile is called again when it has ended.
-* If there is no thread, the job runs in the event loop. A thread may also end before it has begun, because
-  memory is short, and then `threading.Thread.start` waits for ever: so it is not used here.
+* Only one job runs at a time. A caller that asks for another one meanwhile is called back when it ends.
+* If no thread can be started, the job runs in the event loop. When memory is low, a new thread can also die
+  before it runs any code. `threading.Thread.start` then blocks forever, so it is not used here.
 """
 
 import asyncio
@@ -118,7 +118,7 @@ class Disk:
 
 
 class _Job(Generic[T]):
-    """Runs once, for whoever is the first to call `run`."""
+    """Does its work once, in the first thread that calls `run`."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self.future: Future[T] = Future()

@@ -5,7 +5,6 @@ import errno
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from threading import Timer
 
 import pytest
 
@@ -21,7 +20,7 @@ from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, Scene, a_scene, minors_in
 from tests.scenes.service import Service, links_in
 from tests.scenes.shortage import a_file_system_at, fill, read_only
-from tests.scenes.slow_disk import a_slow_disk
+from tests.scenes.slow_disk import a_slow_disk, when_waited_for
 from tests.scenes.waiting import idle, until
 
 STICK, OTHER_STICK = a_usb_serial(0, serial="A"), a_usb_serial(1, serial="B", port="3")
@@ -221,16 +220,16 @@ async def test_a_text_that_a_slow_disk_does_not_take_is_tried_again(
         assert unexpected == [error] * isinstance(error, MemoryError)
 
 
-async def test_the_end_waits_for_a_text_that_a_slow_disk_has_not_written_yet(short_dir: Path) -> None:
+async def test_the_end_waits_for_a_text_that_a_slow_disk_has_not_written_yet(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     edited = FTDI_RULE + "# edited\n"
     async with a_node(short_dir) as node:
         with a_slow_disk() as slow:
             await node.edit(edited)
             await until(lambda: slow.waits)
-            timer = Timer(0.01, slow.answer)
-            timer.start()
+            when_waited_for(monkeypatch, slow.answer)
             await node.service.stop()
-            timer.join()
             assert node.kept.read_text() == edited
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ from tests.scenes.mounts import an_empty_file_system_over, bind_mounted
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, a_scene, minors_in
 from tests.scenes.service import settings_below
-from tests.scenes.slow_disk import a_slow_disk, fails
+from tests.scenes.slow_disk import a_slow_disk, fails, when_waited_for
 from tests.scenes.waiting import idle, until
 
 
@@ -284,14 +283,14 @@ async def test_a_note_that_the_disk_does_not_take_is_tried_again_less_and_less_o
         assert tried[4:] == [""]
 
 
-async def test_the_end_waits_until_a_slow_disk_has_the_notes(tmp_path: Path) -> None:
+async def test_the_end_waits_until_a_slow_disk_has_the_notes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = settings_below(tmp_path)
     with a_slow_disk() as slow:
         with begun(settings):
             await until(lambda: slow.waits)
-            timer = Timer(0.01, slow.answer)
-            timer.start()
-        timer.join()
+            when_waited_for(monkeypatch, slow.answer)
         for note in (Path(settings.state_dir, LINK_DIR), Path(settings.link_dir, STATE_DIR)):
             assert {str(note), str(note.parent)} <= {*slow.written}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from shutil import copy, copytree, rmtree
-from threading import Event, Timer
+from threading import Event
 
 import pytest
 
@@ -31,9 +31,12 @@ from tests.scenes.shortage import (
     no_file_larger_than,
     read_only,
 )
-from tests.scenes.slow_disk import a_slow_disk, fails
+from tests.scenes.slow_disk import a_slow_disk, fails, when_waited_for
 from tests.scenes.steps import steps
 from tests.scenes.waiting import idle, until
+
+#: The name under which a memory of `another` is kept.
+NAMED = "memory.json.20231114T221320Z"
 
 
 def memory(number: int) -> Memory:
@@ -103,6 +106,14 @@ async def test_a_memory_of_an_earlier_boot_is_one_only_if_it_can_be_saved_at_the
         assert begun.devices["ftdi_A"].is_of_this_boot is is_full
     saving.close()
     assert StateFile(str(tmp_path), this_boot()).load() == begun
+
+
+def another(tmp_path: Path) -> Path:
+    """A state directory with another memory, which was written at a known time. It is kept under NAMED."""
+    late = tmp_path / "late"
+    StateFile(str(late)).save(memory(1))
+    os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
+    return late
 
 
 async def test_on_a_full_disk_it_is_tried_again_until_the_last_memory_is_saved(tmp_path: Path) -> None:
@@ -344,16 +355,14 @@ async def test_an_answer_waits_no_longer_even_if_two_writes_come_before_it(tmp_p
         saving.close()
 
 
-async def test_the_start_waits_for_a_slow_disk(tmp_path: Path) -> None:
+async def test_the_start_waits_for_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a memory of an earlier boot is saved, nobody knows whether this boot gave something."""
     device = Remembered(FTDI, Device("ftdi_A", links=("ftdi_A",), spots=(Spot("port", "", "node"),)))
     StateFile(str(tmp_path), "an earlier boot").save(Memory({"ftdi_A": device}))
     saving = Saving(str(tmp_path))
     with a_slow_disk() as slow:
-        timer = Timer(0.01, slow.answer)
-        timer.start()
+        when_waited_for(monkeypatch, slow.answer)
         begun = saving.begin()
-        timer.join()
         assert StateFile(str(tmp_path), this_boot()).load() == begun
     saving.close()
 
@@ -377,7 +386,7 @@ async def test_the_start_does_not_wait_if_the_memory_is_kept_beside_the_links(
 
 
 async def test_the_end_keeps_what_waits_before_it_waits_for_a_slow_disk(
-    tmp_path: Path, link_dir: Path
+    tmp_path: Path, link_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = tmp_path / "state"
     saving = Saving(str(state), link_dir=str(link_dir))
@@ -390,11 +399,9 @@ async def test_the_end_keeps_what_waits_before_it_waits_for_a_slow_disk(
             found.append(Saving(str(state), link_dir=str(link_dir)).load())
             slow.answer()
 
-        timer = Timer(0.05, look)
-        timer.start()
+        when_waited_for(monkeypatch, look)
         saving.close()
-        timer.join()
-    assert found == [memory(2)]
+    assert found[0] == memory(2)
     assert saved(state) == memory(2)
 
 
@@ -443,15 +450,13 @@ async def test_what_was_kept_stays_if_the_directory_goes_before_the_disk_has_ans
     assert found[0] == memory(1)
 
 
-async def test_the_end_waits_for_a_slow_disk(tmp_path: Path) -> None:
+async def test_the_end_waits_for_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     saving = Saving(str(tmp_path))
     with a_slow_disk() as slow:
         saving.save_within(0.0, memory(1))
         saving.save_within(0.0, memory(2))
-        timer = Timer(0.01, slow.answer)
-        timer.start()
+        when_waited_for(monkeypatch, slow.answer)
         saving.close()
-        timer.join()
         assert saved(tmp_path) == memory(2)
     await idle()
 
@@ -565,7 +570,7 @@ async def test_a_memory_that_is_mounted_after_the_start_and_full_is_kept_aside_a
         again.save()
         again.close()
         assert saved(state) == memory(3)
-        (state / "memory.json.20231114T221320Z").rename(state / "memory.json")
+        (state / NAMED).rename(state / "memory.json")
         assert saved(state) == memory(1)
 
 
@@ -719,9 +724,7 @@ async def test_a_memory_that_was_kept_for_a_kill_is_replaced_by_a_failure_to_wri
 async def test_a_memory_that_takes_the_place_while_the_disk_is_slow_is_kept_aside(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    late, state = tmp_path / "late", tmp_path / "state"
-    StateFile(str(late)).save(memory(1))
-    os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
+    late, state = another(tmp_path), tmp_path / "state"
     saving = Saving(str(state))
     saving.begin()
     saving.save_within(0.0, memory(2))
@@ -735,16 +738,14 @@ async def test_a_memory_that_takes_the_place_while_the_disk_is_slow_is_kept_asid
         saving.close()
     assert saved(state) == memory(3)
     assert "another saved memory took the place of this daemon's, and is kept aside" in caplog.messages
-    (state / "memory.json.20231114T221320Z").rename(state / "memory.json")
+    (state / NAMED).rename(state / "memory.json")
     assert saved(state) == memory(1)
 
 
 async def test_one_that_takes_the_place_of_a_damaged_one_meanwhile_is_kept_under_its_own_name(
     tmp_path: Path,
 ) -> None:
-    late, state = tmp_path / "late", tmp_path / "state"
-    StateFile(str(late)).save(memory(1))
-    os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
+    late, state = another(tmp_path), tmp_path / "state"
     state.mkdir(mode=0o755)
     (state / "memory.json").write_bytes(b"\0")
     saving = Saving(str(state))
@@ -755,13 +756,11 @@ async def test_one_that_takes_the_place_of_a_damaged_one_meanwhile_is_kept_under
         (late / "memory.json").rename(state / "memory.json")
         slow.answer()
         saving.close()
-    assert sorted(path.name for path in state.iterdir()) == ["memory.json", "memory.json.20231114T221320Z"]
+    assert sorted(path.name for path in state.iterdir()) == ["memory.json", NAMED]
 
 
 async def test_nor_is_it_lost_if_the_disk_fails_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    late, state = tmp_path / "late", tmp_path / "state"
-    StateFile(str(late)).save(memory(1))
-    os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
+    late, state = another(tmp_path), tmp_path / "state"
     saving = Saving(str(state))
     saving.begin()
     saving.save_within(0.0, memory(2))
@@ -777,7 +776,7 @@ async def test_nor_is_it_lost_if_the_disk_fails_then(tmp_path: Path, monkeypatch
         monkeypatch.undo()
     saving.close()
     assert saved(state) == memory(3)
-    (state / "memory.json.20231114T221320Z").rename(state / "memory.json")
+    (state / NAMED).rename(state / "memory.json")
     assert saved(state) == memory(1)
 
 
@@ -810,9 +809,7 @@ async def test_a_memory_that_is_mounted_after_the_start_is_kept_aside(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Pods have got devices without it: what it says may contradict what they have."""
-    late, state = tmp_path / "late", tmp_path / "state"
-    StateFile(str(late)).save(memory(1))
-    os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
+    late, state = another(tmp_path), tmp_path / "state"
     saving = Saving(str(state))
     assert saving.begin() == Memory()
     saving.save_within(0.0, memory(2))
@@ -821,7 +818,7 @@ async def test_a_memory_that_is_mounted_after_the_start_is_kept_aside(
     saving.save_within(0.0, memory(3))
     saving.close()
     assert saved(state) == memory(3)
-    kept = state / "memory.json.20231114T221320Z"
+    kept = state / NAMED
     (record,) = caplog.records
     assert record.message == "another saved memory took the place of this daemon's, and is kept aside"
     assert fields_of(record) == {

@@ -3,9 +3,11 @@
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import wait as futures_wait
 from contextlib import contextmanager
 from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,17 @@ class SlowDisk:
         self._is_fast = True
         for _ in range(_ALL):
             self._answers.put(None)
+
+
+def when_waited_for(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """From now on, do this as soon as `Disk.finish` waits, which blocks the thread of the event loop."""
+
+    def act_and_wait(futures: Any, timeout: float | None = None) -> Any:
+        if timeout != disk.PATIENCE_S:
+            act()
+        return futures_wait(futures, timeout)
+
+    patch.setattr(disk, "wait", act_and_wait)
 
 
 def fails(_: int) -> None:

@@ -4,14 +4,13 @@ import json
 import os
 import shutil
 from pathlib import Path
-from threading import Timer
 
 import pytest
 
 from genericdp.files.whole_file import LONGEST
 from genericdp.service.presence import SAVE_WITHIN_S, Presence
 from tests.scenes.scene import LoopTime
-from tests.scenes.slow_disk import a_slow_disk, fails
+from tests.scenes.slow_disk import a_slow_disk, fails, when_waited_for
 from tests.scenes.waiting import until
 
 BOTH = frozenset({"ftdi_A", "ftdi_B"})
@@ -182,14 +181,12 @@ async def test_what_changes_while_a_write_fails_is_saved(
     await until(lambda: Presence(str(tmp_path), "two").load() == BOTH)
 
 
-async def test_the_end_waits_for_a_slow_disk(tmp_path: Path) -> None:
+async def test_the_end_waits_for_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     time, one = LoopTime(), presence(tmp_path, "one", frozenset())
     with a_slow_disk() as slow:
         time.advance(SAVE_WITHIN_S)
         await until(lambda: slow.waits)
         one.see(BOTH)
-        timer = Timer(0.01, slow.answer)
-        timer.start()
+        when_waited_for(monkeypatch, slow.answer)
         one.close()
-        timer.join()
     assert Presence(str(tmp_path), "two").load() == BOTH

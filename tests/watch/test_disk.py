@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
-from threading import Event, Timer, current_thread, main_thread
+from threading import Event, current_thread, main_thread
 
 import pytest
 
@@ -12,7 +12,7 @@ from genericdp.files.whole_file import write_whole
 from genericdp.log_lines import fields_of
 from genericdp.watch import disk
 from genericdp.watch.disk import Disk
-from tests.scenes.slow_disk import a_slow_disk
+from tests.scenes.slow_disk import a_slow_disk, when_waited_for
 from tests.scenes.waiting import idle, until
 
 
@@ -94,12 +94,12 @@ async def test_who_finishes_waits_also_for_what_comes_next(monkeypatch: pytest.M
     user.disk = Disk("a file", again=again)
     user.disk.do(answers.wait, user.see)
     user.disk.do(answers.wait, user.see)
-    timers = [Timer(0.01, answers.set), Timer(0.03, then.set)]
-    for timer in timers:
-        timer.start()
+
+    def answer() -> None:
+        (then if answers.is_set() else answers).set()
+
+    when_waited_for(monkeypatch, answer)
     user.disk.finish()
-    for timer in timers:
-        timer.join()
     assert user.ended == [True, True]
     await idle()
     assert user.ended == [True, True]
@@ -109,13 +109,16 @@ async def test_a_long_wait_is_logged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(disk, "REPORT_AFTER_S", 0.0)
+    monkeypatch.setattr(disk, "REPORT_AFTER_S", 0.001)
     user, answers = User(), Event()
     user.disk.do(answers.wait, user.see)
-    timer = Timer(0.01, answers.set)
-    timer.start()
+
+    def answer() -> None:
+        if caplog.messages:
+            answers.set()
+
+    when_waited_for(monkeypatch, answer)
     user.disk.finish()
-    timer.join()
     (record,) = caplog.records
     assert (record.message, fields_of(record)) == (
         "waiting until the disk has written",

@@ -114,7 +114,7 @@ class Positions:
         return parent << 32 | number
 
     def _child(self, parent: int, part: str | int) -> int:
-        """Raises ValueError if there is no such node."""
+        """The number of a child node. Raises ValueError if the text has no such place."""
         link = self._link(parent, part)
         # Places are asked for in their order: to begin at the parent each time would take long.
         try:

@@ -58,6 +58,12 @@ class Manager:
                 return message
 
 
+def changed(code: str) -> Sequence[str]:
+    """The program after this code has changed it."""
+    program = "import sys\nfrom genericdp.cli.main import main\nsys.exit(main(sys.argv[1:]))"
+    return [sys.executable, "-c", f"{code}\n{program}"]
+
+
 @contextmanager
 def manager(root: Path, program: Sequence[str] = GENERICDP) -> Iterator[Manager]:
     it = Manager(root, program)
@@ -88,13 +94,11 @@ class Hook:
             os.kill(os.getpid(), signal.SIGHUP)
             print("hung up", file=sys.stderr)
 sys.meta_path.insert(0, Hook())
-from genericdp.cli.main import main
-sys.exit(main(sys.argv[1:]))
 """
 
 
 def test_a_sighup_while_it_starts_does_not_end_it(short_dir: Path) -> None:
-    with manager(short_dir, [sys.executable, "-c", HUNG_UP_EARLY]) as it:
+    with manager(short_dir, changed(HUNG_UP_EARLY)) as it:
         assert it.told("READY=1")
         it.process.send_signal(signal.SIGTERM)
         _, log = it.process.communicate(timeout=PATIENCE_S)
@@ -105,13 +109,11 @@ def test_a_sighup_while_it_starts_does_not_end_it(short_dir: Path) -> None:
 WITHOUT_THREADS = """
 import sys, threading
 threading.stack_size(1 << 46)
-from genericdp.cli.main import main
-sys.exit(main(sys.argv[1:]))
 """
 
 
 def test_without_threads_it_ends_and_says_so_rather_than_serve_nothing_for_good(short_dir: Path) -> None:
-    with manager(short_dir, [sys.executable, "-c", WITHOUT_THREADS]) as it:
+    with manager(short_dir, changed(WITHOUT_THREADS)) as it:
         _, log = it.process.communicate(timeout=PATIENCE_S)
         assert it.process.returncode == 1
         assert log == (
@@ -123,7 +125,7 @@ def test_without_threads_it_ends_and_says_so_rather_than_serve_nothing_for_good(
 
 #: The program as it is, but what it closes at its end never ends, as gRPC's servers without threads.
 WITHOUT_END = """
-import asyncio, sys
+import asyncio
 from genericdp.kubelet.socket import KubeletSocket
 async def never(self):
     while True:
@@ -132,13 +134,11 @@ async def never(self):
         except asyncio.CancelledError:
             pass
 KubeletSocket.follow = never
-from genericdp.cli.main import main
-sys.exit(main(sys.argv[1:]))
 """
 
 
 def test_it_ends_soon_after_sigterm_even_if_grpc_does_not(short_dir: Path) -> None:
-    with manager(short_dir, [sys.executable, "-c", WITHOUT_END]) as it:
+    with manager(short_dir, changed(WITHOUT_END)) as it:
         it.told("READY=1")
         it.process.send_signal(signal.SIGTERM)
         _, log = it.process.communicate(timeout=PATIENCE_S)
@@ -150,20 +150,18 @@ def test_it_ends_soon_after_sigterm_even_if_grpc_does_not(short_dir: Path) -> No
 
 #: The program as it is, but at its end the disk takes a minute, on the clock of the event loop.
 SLOW_AT_THE_END = """
-import asyncio, sys, time
+import asyncio, time
 from genericdp.service.presence import Presence
 close = Presence.close
 def slowly(self):
     asyncio.get_running_loop().time = lambda: time.monotonic() + 60
     close(self)
 Presence.close = slowly
-from genericdp.cli.main import main
-sys.exit(main(sys.argv[1:]))
 """
 
 
 def test_a_slow_disk_at_the_end_is_no_failure(short_dir: Path) -> None:
-    with manager(short_dir, [sys.executable, "-c", SLOW_AT_THE_END]) as it:
+    with manager(short_dir, changed(SLOW_AT_THE_END)) as it:
         it.told("READY=1")
         it.process.send_signal(signal.SIGTERM)
         _, log = it.process.communicate(timeout=PATIENCE_S)

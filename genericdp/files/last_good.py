@@ -132,19 +132,6 @@ class LastGood:
         self._is_listed = self._is_listed and not lost
         return bool(lost)
 
-    def save_next(self) -> bool:
-        """Save the next text or remove it, where that is due; False if nothing is. Raises GenericdpError."""
-        due = self.next()
-        if due is None:
-            return False
-        try:
-            identity = self.carry_out(due)
-        except GenericdpError:
-            self.see_failed(due)
-            raise
-        self.see_done(due, identity)
-        return True
-
     def next(self) -> Due | None:
         """What is to be carried out next, if anything. Raises GenericdpError.
 

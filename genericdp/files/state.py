@@ -77,7 +77,7 @@ class StateFile:
     is_spare  the memory that was loaded was kept there, and is not in the file
     has_old_spare  another memory is kept there, which must not count later, when the file may be lost
     is_in_place  whether the last job that succeeded found its file in its place at the end
-    writer    renders the memory; `prepare` does ahead the part of `save` that takes longest
+    writer    renders the memory; `prepare` does ahead the part that takes longest
     """
 
     def __init__(self, directory: str, boot: str = "", link_dir: str = "") -> None:
@@ -96,7 +96,7 @@ class StateFile:
     def load(self) -> Memory:
         """The memory as it was saved; empty if the file is absent.
 
-        Raises BrokenStateError if its content cannot be understood; the next `save` keeps it aside. Raises
+        Raises BrokenStateError if its content cannot be understood; the next job keeps it aside. Raises
         GenericdpError if it cannot be read, or if others can write it.
         """
         self._saved, self._broken, self.is_spare, self.has_old_spare = b"", "", False, False
@@ -133,21 +133,12 @@ class StateFile:
         self._saved = data
         return memory
 
-    def save(self, memory: Memory) -> str:
-        """Save the memory if the file does not contain it already. Raises GenericdpError.
-
-        Returns the path to which another file was moved that was in its place, "" without one.
-        """
-        data = self.writer.dump(memory)
-        try:
-            aside = self.job(data)()
-        except GenericdpError as error:
-            raise self.failure(error, is_kept=self.keep(data)) from error
-        self.drop_spare()
-        return aside
-
     def job(self, data: bytes) -> Callable[[], str]:
-        """The part of `save` that waits for the disk, for a thread. It must run at once, one at a time."""
+        """What writes a memory if the file does not contain it already. It waits for the disk.
+
+        It must run at once, one at a time. It returns the path to which another file was moved that was in
+        its place, "" without one, and raises GenericdpError.
+        """
         self._written = data
         return partial(self._write, data)
 

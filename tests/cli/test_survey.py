@@ -15,8 +15,10 @@ from genericdp.core.rules.settings import DEFAULT_DOMAIN, LAST_GOOD
 from genericdp.files.directories import name_each_other
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile, this_boot
+from tests.scenes.last_good import save_next
 from tests.scenes.rules import FTDI
 from tests.scenes.service import settings_below
+from tests.scenes.state_file import save
 from tests.watch.test_directory import as_nobody
 
 NULL = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
@@ -24,7 +26,7 @@ NULL = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
 
 def test_after_an_edit_of_state_dir_they_read_the_memory_that_the_daemon_goes_on_with(tmp_path: Path) -> None:
     before = settings_below(tmp_path)
-    StateFile(before.state_dir, this_boot()).save(Memory({"ftdi_A": Remembered(FTDI, Device("ftdi_A"))}))
+    save(StateFile(before.state_dir, this_boot()), Memory({"ftdi_A": Remembered(FTDI, Device("ftdi_A"))}))
     name_each_other(before)
     memory, remarks = remembered(replace(before, state_dir=f"{tmp_path}/other"))
     assert (list(memory.devices), remarks) == (["ftdi_A"], ())
@@ -70,7 +72,7 @@ def test_of_a_rule_file_with_a_mistake_they_use_what_the_daemon_keeps_in_effect(
     daemon = RuleFiles([str(rules)], DEFAULT_DOMAIN)
     last_good = daemon.resume(str(state))
     daemon.reload()
-    while last_good.save_next():
+    while save_next(last_good):
         pass
     file.write_text(NULL.replace("match", "macth"))
     monkeypatch.setattr(options, "RULE_DIRECTORIES", (str(rules),))

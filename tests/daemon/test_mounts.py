@@ -18,6 +18,7 @@ from tests.scenes.mounts import an_empty_file_system_over, bind_mounted
 from tests.scenes.rules import DOMAIN, FTDI
 from tests.scenes.scene import LoopTime, a_scene, both_runtimes, minors_in
 from tests.scenes.service import Service, links_in
+from tests.scenes.state_file import save
 from tests.scenes.waiting import idle, until
 
 A = a_usb_serial(0, serial="A")
@@ -109,7 +110,7 @@ async def test_the_memory_is_saved_in_what_was_mounted_over_the_state_directory(
         await scene.until_allocatable(1)
         await scene.admit()
         if mounted == "another memory":
-            StateFile(str(other)).save(Memory())
+            save(StateFile(str(other)), Memory())
         with bind_mounted(other, Path(scene.settings.state_dir)):
             await until(lambda: StateFile(str(other)).load().held.keys() == {"ftdi_A"})
             kept = [name for name in os.listdir(other) if name.startswith("memory.json.")]

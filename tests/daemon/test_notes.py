@@ -26,6 +26,7 @@ from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, a_scene, minors_in
 from tests.scenes.service import settings_below
 from tests.scenes.slow_disk import a_slow_disk, fails, when_waited_for
+from tests.scenes.state_file import save
 from tests.scenes.waiting import idle, until
 
 
@@ -148,7 +149,7 @@ async def test_what_the_note_in_a_mounted_directory_says_does_not_count(short_di
         await scene.admit()
         other = short_dir / "other"
         other.mkdir(mode=0o755)
-        StateFile(str(other)).save(scene.daemon.memory)
+        save(StateFile(str(other)), scene.daemon.memory)
         (other / LINK_DIR).write_text(f"{short_dir}/elsewhere\n")
         with bind_mounted(other, Path(scene.settings.state_dir)):
             await until(lambda: (other / LINK_DIR).read_text() == f"{scene.settings.link_dir}\n")

@@ -11,6 +11,7 @@ from genericdp.files import rulefiles
 from genericdp.files.last_good import PLACES, LastGood
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.trust import SIZE_LIMIT
+from tests.scenes.last_good import save_next
 from tests.scenes.shortage import descriptors_left, no_file_larger_than
 
 DOMAIN = "example.com"
@@ -66,7 +67,7 @@ class Node:
         """Read the files, and keep what is to be kept; how many texts were looked at."""
         self.files.reload()
         count = 0
-        while self.last_good.save_next():
+        while save_next(self.last_good):
             count += 1
         return count
 
@@ -393,11 +394,11 @@ def test_what_cannot_be_kept_keeps_no_other_from_it(node: Node) -> None:
         f"remove '{node.directory}/20-b.toml'; "
         "until the rule file is saved there, a mistake in it would end its resources with the next start"
     )
-    assert node.last_good.save_next()
+    assert save_next(node.last_good)
     assert (node.directory / "10-a.toml").read_text() == a_rule("a")
     # It is still due.
     with pytest.raises(GenericdpError):
-        node.last_good.save_next()
+        save_next(node.last_good)
     assert node.names == ["a", "b"]
 
 

@@ -12,6 +12,7 @@ import pytest
 from genericdp.files.rulefiles import PATIENCE_S, RuleFiles, find
 from genericdp.files.rulewatch import SETTLE_S
 from genericdp.files.trust import SIZE_LIMIT
+from tests.scenes.last_good import save_next
 from tests.scenes.shortage import descriptors_left
 
 DOMAIN = "example.com"
@@ -341,7 +342,7 @@ def test_a_file_that_is_not_used_does_not_keep_another_one_from_being_edited(
     files = load(usr)
     last_good = files.resume(str(etc))
     files.reload()
-    while last_good.save_next():
+    while save_next(last_good):
         pass
     write(other, a_rule("b") + a_rule("a"))
     files.reload()

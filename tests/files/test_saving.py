@@ -32,6 +32,7 @@ from tests.scenes.shortage import (
     read_only,
 )
 from tests.scenes.slow_disk import a_slow_disk, fails, when_waited_for
+from tests.scenes.state_file import save
 from tests.scenes.steps import steps
 from tests.scenes.waiting import idle, until
 
@@ -99,7 +100,7 @@ async def test_a_memory_of_an_earlier_boot_is_one_only_if_it_can_be_saved_at_the
 ) -> None:
     """On a full disk, a daemon of this boot may have given something without saving it."""
     device = Remembered(FTDI, Device("ftdi_A", links=("ftdi_A",), spots=(Spot("port", "", "node"),)))
-    StateFile(str(tmp_path), "an earlier boot").save(Memory({"ftdi_A": device}))
+    save(StateFile(str(tmp_path), "an earlier boot"), Memory({"ftdi_A": device}))
     saving = Saving(str(tmp_path))
     with no_file_larger_than(10) if is_full else nullcontext():
         begun = saving.begin()
@@ -111,7 +112,7 @@ async def test_a_memory_of_an_earlier_boot_is_one_only_if_it_can_be_saved_at_the
 def another(tmp_path: Path) -> Path:
     """A state directory with another memory, which was written at a known time. It is kept under NAMED."""
     late = tmp_path / "late"
-    StateFile(str(late)).save(memory(1))
+    save(StateFile(str(late)), memory(1))
     os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
     return late
 
@@ -358,7 +359,7 @@ async def test_an_answer_waits_no_longer_even_if_two_writes_come_before_it(tmp_p
 async def test_the_start_waits_for_a_slow_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a memory of an earlier boot is saved, nobody knows whether this boot gave something."""
     device = Remembered(FTDI, Device("ftdi_A", links=("ftdi_A",), spots=(Spot("port", "", "node"),)))
-    StateFile(str(tmp_path), "an earlier boot").save(Memory({"ftdi_A": device}))
+    save(StateFile(str(tmp_path), "an earlier boot"), Memory({"ftdi_A": device}))
     saving = Saving(str(tmp_path))
     with a_slow_disk() as slow:
         when_waited_for(monkeypatch, slow.answer)
@@ -372,7 +373,7 @@ async def test_the_start_does_not_wait_if_the_memory_is_kept_beside_the_links(
 ) -> None:
     state = tmp_path / "state"
     with a_file_system_at(state):
-        StateFile(str(state)).save(memory(1))
+        save(StateFile(str(state)), memory(1))
         kept(state, link_dir, 2)
         saving = Saving(str(state), link_dir=str(link_dir))
         with a_slow_disk() as slow:
@@ -472,7 +473,7 @@ async def test_while_the_disk_is_full_a_memory_lasts_until_the_next_boot(
 ) -> None:
     state = tmp_path / "state"
     with a_file_system_at(state):
-        StateFile(str(state)).save(memory(1))
+        save(StateFile(str(state)), memory(1))
         saving, other = Saving(str(state), link_dir=str(link_dir)), fill(state)
         saving.begin()
         saving.save_within(0.0, memory(2))
@@ -513,7 +514,7 @@ def kept(state: Path, link_dir: Path, number: int) -> None:
     with a_full(state):
         keeping.load()
         with pytest.raises(GenericdpError):
-            keeping.save(memory(number))
+            save(keeping, memory(number))
 
 
 @contextmanager
@@ -528,11 +529,11 @@ async def test_a_memory_that_another_one_has_replaced_does_not_count(tmp_path: P
     """As when a process is killed between the two, or if a release that keeps none serves in between."""
     state = tmp_path / "state"
     with a_file_system_at(state):
-        StateFile(str(state)).save(memory(1))
+        save(StateFile(str(state)), memory(1))
         kept(state, link_dir, 2)
         without = StateFile(str(state))
         without.load()
-        without.save(memory(3))
+        save(without, memory(3))
         again = Saving(str(state), link_dir=str(link_dir))
         assert again.begin() == memory(3)
         # Nor if the other one is lost later.
@@ -547,7 +548,7 @@ def test_nor_does_one_that_was_kept_before_the_state_directory_was_mounted(
     with a_file_system_at(state):
         kept(state, link_dir, 2)
     state.rmdir()
-    StateFile(str(state)).save(memory(1))
+    save(StateFile(str(state)), memory(1))
     assert Saving(str(state), link_dir=str(link_dir)).load() == memory(1)
 
 
@@ -560,7 +561,7 @@ async def test_a_memory_that_is_mounted_after_the_start_and_full_is_kept_aside_a
     saving.save_within(0.0, memory(2))
     state.rename(tmp_path / "hidden")
     with a_file_system_at(state):
-        StateFile(str(state)).save(memory(1))
+        save(StateFile(str(state)), memory(1))
         os.utime(state / "memory.json", (1_700_000_000, 1_700_000_000))
         with a_full(state):
             saving.save_within(0.0, memory(3))
@@ -579,7 +580,7 @@ async def test_it_counts_on_another_disk(tmp_path: Path, link_dir: Path, how: st
     """A disk that is full or fails is replaced while the daemon does not run."""
     state, other = tmp_path / "state", tmp_path / "other"
     with a_file_system_at(state):
-        StateFile(str(state)).save(memory(1))
+        save(StateFile(str(state)), memory(1))
         kept(state, link_dir, 2)
         other.mkdir()
         if how != "without its file":
@@ -598,11 +599,11 @@ def test_it_counts_once_its_file_is_back(tmp_path: Path, link_dir: Path) -> None
     """The directory was moved away while the daemon ran, and is moved back before the next start."""
     state, away = tmp_path / "state", tmp_path / "away"
     keeping = StateFile(str(state), this_boot(), str(link_dir))
-    keeping.save(memory(1))
+    save(keeping, memory(1))
     state.rename(away)
     state.write_bytes(b"")
     with pytest.raises(GenericdpError):
-        keeping.save(memory(2))
+        save(keeping, memory(2))
     state.unlink()
     away.rename(state)
     assert Saving(str(state), link_dir=str(link_dir)).load() == memory(2)
@@ -619,7 +620,7 @@ def test_it_counts_in_the_place_of_a_file_that_the_daemon_could_not_understand(
             with pytest.raises(BrokenStateError):
                 keeping.load()
             with pytest.raises(GenericdpError):
-                keeping.save(memory(2))
+                save(keeping, memory(2))
         assert Saving(str(state), link_dir=str(link_dir)).load() == memory(2)
 
 
@@ -627,7 +628,7 @@ def test_it_counts_in_the_place_of_a_file_that_the_daemon_could_not_understand(
     "text", [b"", b"null", b"null\n{}", b"[null]\n{}", b"[null, true]\n{}", b"\xff", b"[" * 100_000]
 )
 def test_what_cannot_be_read_there_does_not_count(tmp_path: Path, link_dir: Path, text: bytes) -> None:
-    StateFile(str(tmp_path)).save(memory(1))
+    save(StateFile(str(tmp_path)), memory(1))
     (link_dir / ".memory").write_bytes(text)
     assert Saving(str(tmp_path), link_dir=str(link_dir)).load() == memory(1)
 
@@ -681,7 +682,7 @@ async def test_what_was_kept_does_not_go_while_the_next_memory_waits(tmp_path: P
 async def test_a_disk_that_hangs_before_it_is_written_loses_nothing_either(
     tmp_path: Path, link_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    StateFile(str(tmp_path / "state"), this_boot()).save(memory(1))
+    save(StateFile(str(tmp_path / "state"), this_boot()), memory(1))
     saving, answers = Saving(str(tmp_path / "state"), link_dir=str(link_dir)), Event()
     saving.begin()
 
@@ -798,7 +799,7 @@ def test_where_the_memory_cannot_be_kept_either_the_error_says_so(tmp_path: Path
         fill(state)
         for there, lost in ((link_dir, "reboot"), (tmp_path / "none", "restart of the daemon or a reboot")):
             with pytest.raises(GenericdpError) as caught:
-                StateFile(str(state), this_boot(), str(there)).save(memory(1))
+                save(StateFile(str(state), this_boot(), str(there)), memory(1))
             assert caught.value.hint == (
                 "free some space on that file system; "
                 f"until the memory is saved, ids of twins and of absent devices do not survive a {lost}"
@@ -831,7 +832,7 @@ async def test_a_memory_that_is_mounted_after_the_start_is_kept_aside(
 
 
 def test_a_memory_that_cannot_be_read_is_not_an_empty_one(tmp_path: Path) -> None:
-    StateFile(str(tmp_path)).save(memory(1))
+    save(StateFile(str(tmp_path)), memory(1))
     with descriptors_left(0), pytest.raises(GenericdpError, match="Too many open files"):
         Saving(str(tmp_path)).load()
     assert Saving(str(tmp_path)).load() == memory(1)

@@ -27,6 +27,7 @@ from genericdp.files.state import (
 )
 from genericdp.files.whole_file import LONGEST
 from tests.scenes.shortage import a_file_system_at, descriptors_left, no_file_larger_than
+from tests.scenes.state_file import save
 
 PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"
 UNTIL_THEN = (
@@ -80,7 +81,7 @@ def inode(state: StateFile) -> int:
 
 
 def test_what_outlives_a_restart_is_what_tombstones_and_twins_need(tmp_path: Path) -> None:
-    StateFile(str(tmp_path)).save(MEMORY)
+    save(StateFile(str(tmp_path)), MEMORY)
     loaded = StateFile(str(tmp_path)).load()
     assert loaded.ties == MEMORY.ties
     assert loaded.known_ports == MEMORY.known_ports
@@ -114,8 +115,8 @@ def test_what_outlives_a_restart_is_what_tombstones_and_twins_need(tmp_path: Pat
 
 def test_what_was_loaded_is_saved_as_it_was(tmp_path: Path) -> None:
     first, second = StateFile(str(tmp_path / "a")), StateFile(str(tmp_path / "b"))
-    first.save(MEMORY)
-    second.save(first.load())
+    save(first, MEMORY)
+    save(second, first.load())
     assert Path(second.path).read_text() == Path(first.path).read_text()
 
 
@@ -124,27 +125,27 @@ def test_without_a_file_nothing_is_remembered(tmp_path: Path) -> None:
 
 
 def test_the_directory_is_made_and_is_nobody_elses(tmp_path: Path) -> None:
-    StateFile(str(tmp_path / "lib" / "genericdp")).save(MEMORY)
+    save(StateFile(str(tmp_path / "lib" / "genericdp")), MEMORY)
     assert (tmp_path / "lib" / "genericdp").stat().st_mode & 0o777 == 0o700
 
 
 def test_it_is_written_only_when_it_says_something_else(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
-    state.save(MEMORY)
+    save(state, MEMORY)
     written = inode(state)
-    state.save(MEMORY)
+    save(state, MEMORY)
     later = replace(MEMORY.devices["modem_7"], absent_since=99.0)
-    state.save(replace(MEMORY, devices={**MEMORY.devices, "modem_7": later}))
+    save(state, replace(MEMORY, devices={**MEMORY.devices, "modem_7": later}))
     assert inode(state) == written
-    state.save(Memory(MEMORY.devices))
+    save(state, Memory(MEMORY.devices))
     assert inode(state) != written
 
 
 def test_what_was_just_loaded_is_not_written_again(tmp_path: Path) -> None:
-    StateFile(str(tmp_path)).save(MEMORY)
+    save(StateFile(str(tmp_path)), MEMORY)
     state = StateFile(str(tmp_path))
     memory, written = state.load(), inode(state)
-    state.save(memory)
+    save(state, memory)
     assert inode(state) == written
 
 
@@ -154,7 +155,7 @@ def test_a_file_that_is_no_longer_the_one_that_was_written_is_written_again(
     tmp_path: Path, what: str, loaded: bool
 ) -> None:
     state = StateFile(str(tmp_path / "state"))
-    state.save(MEMORY)
+    save(state, MEMORY)
     if loaded:
         state = StateFile(str(tmp_path / "state"))
     memory, text = state.load() if loaded else MEMORY, Path(state.path).read_text()
@@ -167,19 +168,19 @@ def test_a_file_that_is_no_longer_the_one_that_was_written_is_written_again(
             Path(state.path).write_text("")
         case "replaced":
             other = StateFile(str(tmp_path / "other"))
-            other.save(Memory())
+            save(other, Memory())
             os.replace(other.path, state.path)
         case _:
             shutil.rmtree(tmp_path / "state")
-    state.save(memory)
+    save(state, memory)
     assert Path(state.path).read_text() == text
 
 
 def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
-    state.save(Memory())
+    save(state, Memory())
     with open(state.path, encoding="utf-8") as reader:
-        state.save(MEMORY)
+        save(state, MEMORY)
         assert json.load(reader) == {
             "boot": "",
             "version": 1,
@@ -233,7 +234,7 @@ def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why
     assert str(broken.value) == f"'{state.path}' is broken: {why}"
     assert broken.value.hint == KEPT_ASIDE.format(state.path)
     assert Path(state.path).read_text() == text, "looking at it moved it"
-    state.save(Memory())
+    save(state, Memory())
     assert Path(f"{state.path}.broken").read_text() == text
     assert StateFile(str(tmp_path)).load() == Memory()
 
@@ -371,7 +372,7 @@ def test_a_file_of_other_bytes_is_broken_too(tmp_path: Path) -> None:
     Path(state.path).write_bytes(b"\xff\xfe")
     with pytest.raises(GenericdpError, match="is broken: 'utf-8' codec"):
         state.load()
-    state.save(MEMORY)
+    save(state, MEMORY)
     assert Path(f"{state.path}.broken").read_bytes() == b"\xff\xfe"
 
 
@@ -405,7 +406,7 @@ def test_a_broken_file_may_be_gone_when_it_is_to_be_kept_aside(tmp_path: Path) -
     with pytest.raises(GenericdpError):
         state.load()
     os.unlink(state.path)
-    state.save(MEMORY)
+    save(state, MEMORY)
     assert os.listdir(tmp_path) == ["memory.json"]
 
 
@@ -420,7 +421,7 @@ def test_a_file_that_cannot_be_read_is_not_reported_as_broken(tmp_path: Path) ->
 
 
 def test_without_descriptors_a_memory_is_neither_read_nor_lost(tmp_path: Path) -> None:
-    StateFile(str(tmp_path)).save(MEMORY)
+    save(StateFile(str(tmp_path)), MEMORY)
     state = StateFile(str(tmp_path))
     with descriptors_left(0), pytest.raises(GenericdpError) as unreadable:
         state.load()
@@ -464,7 +465,7 @@ def test_a_memory_behind_a_symlink_that_leads_to_nothing_is_not_an_empty_one(
 def test_a_file_that_was_neither_read_nor_written_is_never_replaced(tmp_path: Path, loaded: str) -> None:
     """The state directory may be mounted after the start."""
     state, other = StateFile(str(tmp_path / "state")), StateFile(str(tmp_path / "other"))
-    other.save(MEMORY)
+    save(other, MEMORY)
     arrived = Path(other.path).read_bytes()
     os.utime(other.path, (1_700_000_000, 1_700_000_000))
     kept = tmp_path / "state" / "memory.json.20231114T221320Z"
@@ -473,7 +474,7 @@ def test_a_file_that_was_neither_read_nor_written_is_never_replaced(tmp_path: Pa
             (tmp_path / "state").mkdir()
             assert state.load() == Memory()
         case "a memory":
-            state.save(Memory(ties={"a": "b"}))
+            save(state, Memory(ties={"a": "b"}))
             state.load()
         case _:
             (tmp_path / "state").mkdir()
@@ -481,10 +482,10 @@ def test_a_file_that_was_neither_read_nor_written_is_never_replaced(tmp_path: Pa
             with pytest.raises(BrokenStateError):
                 state.load()
     os.replace(other.path, state.path)
-    assert state.save(Memory(ties={"a": "c"})) == str(kept)
+    assert save(state, Memory(ties={"a": "c"})) == str(kept)
     assert kept.read_bytes() == arrived
     assert StateFile(str(tmp_path / "state")).load() == Memory(ties={"a": "c"})
-    assert state.save(Memory(ties={"a": "d"})) == ""
+    assert save(state, Memory(ties={"a": "d"})) == ""
     assert {each.name for each in (tmp_path / "state").iterdir()} == {kept.name, "memory.json"}
 
 
@@ -492,11 +493,11 @@ def test_two_files_of_the_same_second_are_kept_aside_under_two_names(tmp_path: P
     state = StateFile(str(tmp_path / "state"))
     kept = tmp_path / "state" / "memory.json.20231114T221320Z"
     for name, aside in (("one", kept), ("two", Path(f"{kept}-1"))):
-        state.save(Memory(ties={"a": name}))
+        save(state, Memory(ties={"a": name}))
         Path(f"{state.path}.other").write_text(name)
         os.utime(f"{state.path}.other", (1_700_000_000, 1_700_000_000))
         os.replace(f"{state.path}.other", state.path)
-        assert state.save(MEMORY) == str(aside)
+        assert save(state, MEMORY) == str(aside)
         assert aside.read_text() == name
     assert kept.read_text() == "one"
 
@@ -527,11 +528,11 @@ def test_a_file_that_is_kept_aside_keeps_its_place_until_the_new_one_takes_it(
 ) -> None:
     """A kill in between would leave no memory at all."""
     state = StateFile(str(tmp_path))
-    state.save(MEMORY)
+    save(state, MEMORY)
     an_arrived_file(Path(state.path))
     in_place = seen_by_renames(monkeypatch, Path(state.path))
     kept = f"{state.path}.20231114T221320Z"
-    assert state.save(MEMORY) == kept
+    assert save(state, MEMORY) == kept
     assert set(in_place) == {"arrived"}
     assert Path(kept).read_text() == "arrived"
     assert StateFile(str(tmp_path)).load().ties == MEMORY.ties
@@ -546,7 +547,7 @@ def test_a_file_is_kept_aside_without_hard_links_too(tmp_path: Path, monkeypatch
     Path(state.path).touch()
     with pytest.raises(BrokenStateError):
         state.load()
-    state.save(MEMORY)
+    save(state, MEMORY)
     assert {each.name: each.stat().st_size > 0 for each in tmp_path.iterdir()} == {
         "memory.json": True,
         "memory.json.broken": False,
@@ -558,10 +559,10 @@ def test_a_file_that_was_repaired_before_it_is_read_again_is_not_kept_aside(tmp_
     Path(state.path).write_text("broken")
     with pytest.raises(BrokenStateError):
         state.load()
-    StateFile(str(tmp_path / "other")).save(MEMORY)
+    save(StateFile(str(tmp_path / "other")), MEMORY)
     os.replace(tmp_path / "other" / "memory.json", state.path)
     assert state.load().ties == MEMORY.ties
-    state.save(Memory())
+    save(state, Memory())
     assert {each.name for each in tmp_path.iterdir()} == {"memory.json", "other"}
 
 
@@ -574,7 +575,7 @@ def test_a_broken_file_is_kept_beside_an_earlier_one(tmp_path: Path, monkeypatch
         state.load()
     assert broken.value.hint == KEPT_ASIDE.format(state.path).replace(".broken'", ".broken-1'")
     in_place = seen_by_renames(monkeypatch, Path(state.path))
-    state.save(MEMORY)
+    save(state, MEMORY)
     assert set(in_place) == {"broken"}
     assert Path(f"{state.path}.broken").read_text() == "an earlier one"
     assert Path(f"{state.path}.broken-1").read_text() == "broken"
@@ -601,11 +602,11 @@ def test_a_file_whose_name_could_not_be_made_safe_is_still_the_own_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = StateFile(str(tmp_path))
-    state.save(Memory())
+    save(state, Memory())
     with names_are_unsafe(monkeypatch):
-        state.save(MEMORY)
+        save(state, MEMORY)
     # The previous memory is saved again, too: the file holds the new one.
-    assert state.save(Memory()) == ""
+    assert save(state, Memory()) == ""
     assert StateFile(str(tmp_path)).load() == Memory()
     assert os.listdir(tmp_path) == ["memory.json"]
 
@@ -618,8 +619,8 @@ def test_a_broken_file_stays_aside_when_the_new_one_is_written_again(
     with pytest.raises(BrokenStateError):
         state.load()
     with names_are_unsafe(monkeypatch):
-        state.save(MEMORY)
-    state.save(MEMORY)
+        save(state, MEMORY)
+    save(state, MEMORY)
     assert Path(f"{state.path}.broken").read_text() == "broken"
 
 
@@ -631,9 +632,9 @@ def test_where_another_file_was_moved_is_said_once_the_new_one_is_safe(
     an_arrived_file(Path(state.path))
     for _ in range(2):
         with names_are_unsafe(monkeypatch):
-            state.save(MEMORY)
-    assert state.save(MEMORY) == f"{state.path}.20231114T221320Z"
-    assert state.save(Memory()) == "", "said once"
+            save(state, MEMORY)
+    assert save(state, MEMORY) == f"{state.path}.20231114T221320Z"
+    assert save(state, Memory()) == "", "said once"
 
 
 def test_a_file_that_could_not_be_replaced_is_kept_aside_once(
@@ -652,9 +653,9 @@ def test_a_file_that_could_not_be_replaced_is_kept_aside_once(
         patch.setattr(os, "replace", replace_file)
         for _ in range(3):
             with pytest.raises(GenericdpError, match="Input/output error"):
-                state.save(MEMORY)
+                save(state, MEMORY)
     kept = f"{state.path}.20231114T221320Z"
-    assert state.save(MEMORY) == kept
+    assert save(state, MEMORY) == kept
     assert {each.path for each in os.scandir(tmp_path)} == {state.path, kept}
 
 
@@ -668,7 +669,7 @@ def test_a_file_with_a_time_that_no_calendar_has_is_kept_aside_too(
         state = StateFile(str(tmp_path / "state"))
         Path(state.path).write_text("arrived")
         os.utime(state.path, (seconds, seconds))
-        assert state.save(MEMORY) == f"{state.path}.{name}"
+        assert save(state, MEMORY) == f"{state.path}.{name}"
         assert Path(f"{state.path}.{name}").read_text() == "arrived"
 
 
@@ -676,22 +677,22 @@ def test_a_memory_is_read_and_saved_from_a_directory_that_was_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     state = StateFile(str(tmp_path))
-    state.save(MEMORY)
+    save(state, MEMORY)
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
     assert StateFile(str(tmp_path)).load().held == MEMORY.held
-    state.save(Memory())
+    save(state, Memory())
     assert StateFile(str(tmp_path)).load() == Memory()
 
 
 def test_on_a_full_disk_half_a_file_is_not_left_behind(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
-    state.save(Memory())
+    save(state, Memory())
     before = Path(state.path).read_bytes()
     with no_file_larger_than(10), pytest.raises(GenericdpError) as failed:
-        state.save(MEMORY)
+        save(state, MEMORY)
     assert str(failed.value) == f"cannot save '{state.path}': File too large"
     assert os.listdir(tmp_path) == ["memory.json"]
     assert Path(state.path).read_bytes() == before
@@ -701,20 +702,20 @@ def test_what_cannot_be_saved_is_reported_and_tried_again(tmp_path: Path) -> Non
     (tmp_path / "lib").touch()
     state = StateFile(str(tmp_path / "lib"))
     with pytest.raises(GenericdpError) as failed:
-        state.save(MEMORY)
+        save(state, MEMORY)
     assert str(failed.value) == f"cannot save '{state.path}': {os.strerror(errno.EEXIST)}"
     assert failed.value.hint == (
         f"a symlink in this path leads to nothing, or a part of it is not a directory; {UNTIL_THEN}"
     )
     os.unlink(tmp_path / "lib")
-    state.save(MEMORY)
+    save(state, MEMORY)
     assert StateFile(str(tmp_path / "lib")).load().ties == MEMORY.ties
 
 
 def test_whatever_a_device_is_called_can_be_saved(tmp_path: Path) -> None:
     hostile = '\udcff\n"\\u0000\U0001f4a9'
     memory = Memory(ties={"unit": hostile})
-    StateFile(str(tmp_path)).save(memory)
+    save(StateFile(str(tmp_path)), memory)
     assert StateFile(str(tmp_path)).load() == memory
 
 
@@ -737,13 +738,13 @@ def test_what_is_saved_is_on_the_disk_with_its_name(tmp_path: Path, monkeypatch:
         really(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    StateFile(str(tmp_path)).save(Memory(ties={"a": "b"}))
+    save(StateFile(str(tmp_path)), Memory(ties={"a": "b"}))
     assert synced == [(tmp_path / "memory.json").stat().st_ino, tmp_path.stat().st_ino]
 
 
 def test_a_memory_that_others_can_write_is_refused(tmp_path: Path) -> None:
     state = StateFile(str(tmp_path))
-    state.save(MEMORY)
+    save(state, MEMORY)
     Path(state.path).chmod(0o666)
     with pytest.raises(GenericdpError) as refused:
         StateFile(str(tmp_path)).load()
@@ -755,7 +756,7 @@ def test_a_memory_that_others_can_write_is_refused(tmp_path: Path) -> None:
 def test_in_a_directory_that_others_can_write_nothing_is_read_or_saved(tmp_path: Path) -> None:
     """Somebody may have put a symlink to any file of the host where the memory is to be written."""
     state, victim = StateFile(str(tmp_path / "state")), tmp_path / "victim"
-    state.save(Memory())
+    save(state, Memory())
     victim.write_text("of root")
     (tmp_path / "state" / "memory.json.new").symlink_to(victim)
     (tmp_path / "state").chmod(0o777)
@@ -763,7 +764,7 @@ def test_in_a_directory_that_others_can_write_nothing_is_read_or_saved(tmp_path:
         StateFile(str(tmp_path / "state")).load()
     assert str(refused.value) == f"'{state.path}' is refused: other users can write '{tmp_path}/state'"
     with pytest.raises(GenericdpError) as failed:
-        state.save(MEMORY)
+        save(state, MEMORY)
     assert str(failed.value) == f"cannot save '{state.path}': other users can write '{tmp_path}/state'"
     assert failed.value.hint == (
         "use a directory of root instead; if only genericdp uses it: "
@@ -775,7 +776,7 @@ def test_in_a_directory_that_others_can_write_nothing_is_read_or_saved(tmp_path:
 def test_a_directory_below_one_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(tmp_path, 4242, 4242)
     with pytest.raises(GenericdpError) as failed:
-        StateFile(str(tmp_path / "state")).save(MEMORY)
+        save(StateFile(str(tmp_path / "state")), MEMORY)
     assert str(failed.value) == (
         f"cannot save '{tmp_path}/state/memory.json': '{tmp_path}' belongs to user 4242"
     )
@@ -787,7 +788,7 @@ def test_a_directory_below_one_of_another_user_is_refused(tmp_path: Path) -> Non
 def test_it_is_not_written_through_a_symlink(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("other")
     (tmp_path / "memory.json.new").symlink_to("other")
-    StateFile(str(tmp_path)).save(MEMORY)
+    save(StateFile(str(tmp_path)), MEMORY)
     assert (tmp_path / "other").read_text() == "other"
     assert StateFile(str(tmp_path)).load().ties == MEMORY.ties
 
@@ -795,7 +796,7 @@ def test_it_is_not_written_through_a_symlink(tmp_path: Path) -> None:
 def test_whatever_the_umask_is_only_its_owner_can_write_it(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        StateFile(str(tmp_path)).save(MEMORY)
+        save(StateFile(str(tmp_path)), MEMORY)
     finally:
         os.umask(before)
     assert (tmp_path / "memory.json").stat().st_mode & 0o777 == 0o644
@@ -804,7 +805,7 @@ def test_whatever_the_umask_is_only_its_owner_can_write_it(tmp_path: Path) -> No
 def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     state = StateFile(str(tmp_path))
-    state.save(MEMORY)
+    save(state, MEMORY)
     state.load()
     os.unlink(state.path)
     os.mkdir(state.path)
@@ -812,7 +813,7 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
         state.load()
     tmp_path.chmod(0o777)
     with pytest.raises(GenericdpError):
-        state.save(Memory())
+        save(state, Memory())
     assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -827,6 +828,6 @@ def test_the_boot_is_what_the_unit_says_or_else_the_kernel() -> None:
 def test_the_memory_says_what_is_in_its_way(tmp_path: Path) -> None:
     (tmp_path / "memory.json.new").mkdir()
     with pytest.raises(GenericdpError) as raised:
-        StateFile(str(tmp_path)).save(Memory())
+        save(StateFile(str(tmp_path)), Memory())
     assert str(raised.value) == f"cannot save '{tmp_path}/memory.json': Is a directory"
     assert raised.value.hint == (f"remove '{tmp_path}/memory.json.new'; {UNTIL_THEN}")

@@ -40,6 +40,7 @@ from tests.properties.test_laws_of_the_saved_memory import (
     mutated,
     test_a_saved_memory_is_sound_or_refused,
 )
+from tests.scenes.state_file import save
 
 _TAKES_RULES = jsonschema.Draft7Validator(rules_schema())
 _TAKES_SETTINGS = jsonschema.Draft7Validator(settings_schema())
@@ -109,11 +110,11 @@ def saved_memory(attack: tuple[bytes, tuple[Resource, ...], tuple[Unit, ...], bo
             memory = file.load()
         except GenericdpError as error:
             assert f"{error}{error.hint}".isprintable()
-            file.save(StateFile(os.path.join(directory, "none")).load())
+            save(file, StateFile(os.path.join(directory, "none")).load())
             assert Path(f"{path}.broken").read_bytes() == data
             assert StateFile(directory).load() is not None
             return
-        file.save(memory)
+        save(file, memory)
         again = StateFile(directory).load()
         assert again == memory
     law = test_a_saved_memory_is_sound_or_refused.hypothesis.inner_test  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.files.rulefiles import RuleFiles
+from tests.scenes.last_good import save_next
 
 DIRECTORIES = ("usr", "etc")
 FILES = ("10-a.toml", "20-b.toml")
@@ -42,7 +43,7 @@ class Daemon:
 
     def read(self) -> None:
         self._files.reload()
-        while self._last_good.save_next():
+        while save_next(self._last_good):
             pass
 
     @property

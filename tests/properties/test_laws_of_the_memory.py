@@ -15,6 +15,7 @@ from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from genericdp.files.state import StateFile
 from tests.properties.strategies import DOMAIN, Boot, Unit, booted, boots, machines, physical_ids, rules
 from tests.scenes.inventories import answered
+from tests.scenes.state_file import save
 
 Rules = tuple[Resource, ...]
 
@@ -205,7 +206,7 @@ def test_the_saved_memory_shows_what_the_daemon_sees(history: list[tuple[Rules, 
             now += moment.later_s
             devices = booted(moment.units, moment.boot)
             inventory, memory = take_inventory(Builder(rules_, DOMAIN), devices, memory, now)
-            StateFile(directory).save(memory)
+            save(StateFile(directory), memory)
             read, _ = take_inventory(Builder(rules_, DOMAIN), devices, StateFile(directory).load(), 7.0)
             assert health_of(read) == health_of(inventory)
             assert read.links() == inventory.links()

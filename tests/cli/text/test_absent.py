@@ -22,6 +22,7 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, Location, Problem
 from genericdp.files.state import StateFile
 from tests.scenes.builders import a_fuse, a_modem, a_usb_serial, by_sys_path, resources_of
+from tests.scenes.state_file import save
 
 RULES = """
 [[resource]]
@@ -292,7 +293,7 @@ def a_place(tmp_path: Path) -> list[str]:
     rules, config = tmp_path / "50-meter.toml", tmp_path / "genericdp.toml"
     rules.write_text(RULES)
     config.write_text(f'domain = "example.com"\nstate_dir = "{tmp_path}"\n')
-    StateFile(str(tmp_path)).save(a_machine(a_usb_serial(0)).memory)
+    save(StateFile(str(tmp_path)), a_machine(a_usb_serial(0)).memory)
     return ["--rules", str(rules), "--config", str(config)]
 
 

@@ -14,6 +14,7 @@ from genericdp.core.memory.take import take_inventory
 from genericdp.files.state import StateFile
 from genericdp.udev import UdevDevices
 from tests.scenes.builders import a_terminal, by_sys_path, resources_of
+from tests.scenes.state_file import save
 
 GOOD = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\n'
 MATCH = 'match = { SUBSYSTEM = "vc" }\n'
@@ -180,7 +181,7 @@ def test_what_would_have_to_wait_is_said_before_an_edit_takes_effect(
     old = resources_of(f'[[resource]]\nname = "vcs"\n{MATCH}')
     offers, memory = take_inventory(Builder(old, "example.com"), machine, Memory(), 0.0)
     (offer,) = offers.offers.values()
-    StateFile(str(rules)).save(replace(memory, held=give({}, offer, offer.ids, 0.0)))
+    save(StateFile(str(rules)), replace(memory, held=give({}, offer, offer.ids, 0.0)))
     edited = write(rules / "50-console.toml", f'[[resource]]\nname = "example.com/console"\n{MATCH}')
 
     assert main(["check", "--config", settings, edited]) == 0
@@ -208,7 +209,7 @@ def test_a_device_that_keeps_its_id_in_another_resource_would_have_to_wait(
     rule = f'[[resource]]\nname = "vcs"\n{MATCH}'
     offers, memory = take_inventory(Builder(resources_of(rule), "example.com"), machine, Memory(), 0.0)
     (offer,) = offers.offers.values()
-    StateFile(str(rules)).save(replace(memory, held=give({}, offer, offer.ids, 0.0)))
+    save(StateFile(str(rules)), replace(memory, held=give({}, offer, offer.ids, 0.0)))
     settings = write(rules / "genericdp.conf", f'state_dir = "{rules}"\ndomain = "example.org"\n')
 
     assert main(["check", "--config", settings, write(rules / "50-vcs.toml", rule)]) == 0
@@ -220,7 +221,7 @@ def test_a_device_that_keeps_its_id_in_another_resource_would_have_to_wait(
 
 def test_where_no_pod_holds_anything_nothing_is_said(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:
     settings = write(rules / "genericdp.conf", f'state_dir = "{rules}"\n')
-    StateFile(str(rules)).save(Memory())
+    save(StateFile(str(rules)), Memory())
     assert main(["check", "--config", settings, write(rules / "50-a.toml", GOOD)]) == 0
     assert capsys.readouterr() == ("1 rule file, 1 resource: no mistakes\n", "")
 

@@ -38,6 +38,7 @@ from tests.scenes.builders import (
     resources_of,
 )
 from tests.scenes.machines import machine
+from tests.scenes.state_file import save
 
 RULES = """
 [[resource]]
@@ -461,7 +462,7 @@ def test_a_device_that_is_there_and_not_offered_is_not_called_unplugged(
 ) -> None:
     offered = a_machine(a_usb_serial(0), rules=ONLY_FTDI)
     daemon = a_machine(stick, rules=rules, memory=offered.memory)
-    StateFile(str(tmp_path)).save(daemon.memory)
+    save(StateFile(str(tmp_path)), daemon.memory)
     read = a_machine(stick, rules=rules, memory=StateFile(str(tmp_path)).load())
     for survey in (daemon, read):
         (device,) = survey.inventory.offers["example.com/ftdi"].devices

@@ -23,7 +23,7 @@ The rules of this file:
 import errno
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from genericdp.core.cdi import is_spec_file
@@ -97,10 +97,11 @@ class Note:
         """Whether the file says so. Raises GenericdpError if it cannot be read."""
         return _lines_in(self.directory, self.file) == [*self.lines]
 
-    def write(self) -> None:
-        """Write the file, if it does not say so already; `sync` waits for the disk. Raises GenericdpError."""
+    def write(self) -> bool:
+        """Write the file; `sync` waits for the disk. False if it says so already. Raises GenericdpError."""
         try:
-            if not self.stands():
+            is_due = not self.stands()
+            if is_due:
                 if self.file in (STATE_DIR, CDI_DIR_BESIDE_LINKS):
                     # Everybody may follow the links there.
                     make_for_all(self.directory)
@@ -108,6 +109,7 @@ class Note:
                 write_whole(self.path, data, sync=False)
         except (UntrustedError, OSError) as error:
             raise self._failure(error) from error
+        return is_due
 
     def sync(self) -> None:
         """Make sure that the file is on the disk, if it is there. Raises GenericdpError."""
@@ -136,10 +138,18 @@ def notes_of_each_other(settings: Settings, configured: Settings | None = None) 
     return pair if configured is None else (*pair, *_pair(configured, settings))
 
 
-def name_each_other(settings: Settings, configured: Settings | None = None) -> None:
-    """Name each directory in the other one, see `notes_of_each_other`. Raises GenericdpError."""
+def name_each_other(
+    settings: Settings,
+    configured: Settings | None = None,
+    on_write: Callable[[Note], object] = lambda _: None,
+) -> None:
+    """Name each directory in the other one, see `notes_of_each_other`. Raises GenericdpError.
+
+    on_write  called for each file that did not say so
+    """
     for note in notes_of_each_other(settings, configured):
-        note.write()
+        if note.write():
+            on_write(note)
 
 
 def sync_all(notes: Collection[Note]) -> None:
@@ -159,15 +169,18 @@ def noted_cdi_dirs(settings: Settings) -> frozenset[str]:
     return _noted_in(settings) | _noted_in(before_edit(settings))
 
 
-def note_cdi_dirs(settings: Settings, directories: Collection[str]) -> GenericdpError | None:
+def note_cdi_dirs(
+    settings: Settings, directories: Collection[str], on_write: Callable[[Note], object] = lambda _: None
+) -> GenericdpError | None:
     """Note in which directories CDI spec files may be. Returns why one of the notes cannot be written.
 
-    Raises GenericdpError if neither says so.
+    Raises GenericdpError if neither says so. `on_write` is called for each file that did not say so.
     """
     failures = []
     for note in cdi_notes(settings, directories):
         try:
-            note.write()
+            if note.write():
+                on_write(note)
         except GenericdpError as error:
             failures.append(error)
     if failures and not _noted_in(settings).issuperset(directories):

@@ -83,6 +83,8 @@ class Directories:
         self._former: dict[str, DirectoryWatch] = {}
         self._restored = float("-inf")
         self._disk = Disk(self.served.state_dir, again=self._sync)
+        # Notes that were written, and that the disk has not been asked to keep.
+        self._unsynced: dict[Note, None] = {}
         # In which directories there may be CDI spec files, whether a note says so, and which were not seen.
         self._cdi_dirs = {os.path.realpath(configured.cdi_dir)}
         self._are_noted = False
@@ -188,7 +190,7 @@ class Directories:
         failures = self._settle_cdi_dirs()
         if self._are_noted:
             try:
-                name_each_other(self.served, self._configured)
+                name_each_other(self.served, self._configured, self._see_written)
             except GenericdpError as error:
                 unnoticed = "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
                 failures.append(GenericdpError(f"{error}; {unnoticed}", hint=error.hint))
@@ -199,13 +201,20 @@ class Directories:
         else:
             self._sync()
 
-    def _sync(self) -> None:
-        self._disk.do(partial(sync_all, self._notes()), self._see_synced)
+    def _see_written(self, note: Note) -> None:
+        self._unsynced[note] = None
 
-    def _see_synced(self, future: Future[None]) -> None:
+    def _sync(self) -> None:
+        if self._disk.queue():
+            return
+        notes, self._unsynced = tuple(self._unsynced), {}
+        self._disk.do(partial(sync_all, notes), partial(self._see_synced, notes))
+
+    def _see_synced(self, notes: tuple[Note, ...], future: Future[None]) -> None:
         try:
             future.result()
         except GenericdpError as error:
+            self._unsynced = dict.fromkeys((*notes, *self._unsynced))
             self._see_failed(error)
         else:
             if not self._has_failed:
@@ -247,7 +256,7 @@ class Directories:
     def _note_cdi_dirs(self) -> GenericdpError | None:
         """Note the directories. Returns why one of the notes cannot be written; raises it for both."""
         try:
-            failure = note_cdi_dirs(self.served, self._cdi_dirs)
+            failure = note_cdi_dirs(self.served, self._cdi_dirs, self._see_written)
         except GenericdpError as error:
             message = f"cannot use the CDI directory '{self.served.cdi_dir}' before it is noted: {error}"
             raise GenericdpError(message, hint=error.hint) from error

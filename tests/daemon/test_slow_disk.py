@@ -103,5 +103,18 @@ async def test_an_answer_that_waits_is_sent_before_its_resource_is_registered_ag
         slow.answer()
 
 
+async def test_at_the_end_the_memory_comes_before_what_is_there(short_dir: Path) -> None:
+    """The service manager waits ten seconds, and a slow disk may take that for one file."""
+    async with a_scene(short_dir, MINE) as scene:
+        await scene.until_allocatable(1)
+        with a_slow_disk() as slow:
+            slow.answer()
+            scene.plug(OTHER)
+            await scene.until_allocatable(2)
+            await scene.service.stop()
+        files = [Path(each).name for each in slow.written if each.endswith(".new")]
+        assert files.index("memory.json.new") < files.index("presence.json.new")
+
+
 def assert_has_mine(pod: PodStatus) -> None:
     assert (pod.phase, minors_in(pod.container("main"))) == (Phase.RUNNING, [0])

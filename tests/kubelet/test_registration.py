@@ -9,7 +9,7 @@ from genericdp.core.inventory.offer import Offer
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import Resource
 from genericdp.kubelet.plugin import Plugin
-from genericdp.kubelet.registration import Pauses, Registration, _uninterrupted, some_still_stop
+from genericdp.kubelet.registration import ANSWER_S, Pauses, Registration, _uninterrupted, some_still_stop
 from genericdp.kubelet.socket import KubeletSocket
 from tests.scenes.waiting import idle
 
@@ -89,6 +89,34 @@ async def test_a_server_that_cannot_be_stopped_is_an_error_and_nobody_waits_for_
         async with asyncio.timeout(5.0):
             await registration._close(server, "/device-plugins/a.sock")
     assert not some_still_stop()
+
+
+class Stopped:
+    """A server that stops at once. `grace`: how long it was to wait for answers."""
+
+    grace: float | None = 0.0
+
+    async def stop(self, grace: float | None) -> None:
+        self.grace = grace
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_an_answer_that_waits_has_time_to_be_sent(*, waits: bool) -> None:
+    """Streams never end by themselves, so without one nothing is waited for."""
+    server = Stopped()
+
+    async def never() -> None:
+        await asyncio.Event().wait()
+
+    offer = Offer(Resource(name="example.com/x", match=Match()), ())
+    plugin = Plugin(offer, link_dir="/links", coalesce_s=0.0, settled=never)
+    answers = [asyncio.ensure_future(plugin.settling.wait()) for _ in range(waits)]
+    await idle()
+    stopped: Any = server
+    await Registration(plugin, KubeletSocket("/device-plugins"))._close(stopped, "/device-plugins/a.sock")
+    assert server.grace == (ANSWER_S if waits else None)
+    # Although it is not saved yet.
+    await asyncio.gather(*answers)
 
 
 def test_pauses_double_up_to_the_longest_and_differ_from_each_other() -> None:

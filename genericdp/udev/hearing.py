@@ -10,6 +10,7 @@ The rules of this file:
 * udev processes several devices at once, so its events may be out of order: each one shows that udev has got
   as far as its number. The last one may be slow; the patience has to cover that.
 * The two sockets are read one after the other, so an answer may be read before the event that it answers.
+  The kernel sends its events in the order of their numbers: once it has got further, an answer is late.
 * A long queue is not deafness: every event of udev restarts the patience.
 * A udevd that is killed takes its queue with it, and the next one goes on with what happens then. So an event
   that udev leaves unanswered for long, though it has got further, has been skipped.
@@ -33,6 +34,7 @@ class Hearing:
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._last_heard = float("-inf")
+        self._sent = 0  # the highest number that the kernel has sent
         self._answered = 0  # the highest number that udev has sent
         self._unanswered: dict[int, tuple[float, Uevent]] = {}  # number -> (heard at, event), oldest first
         self._early: dict[int, None] = {}  # the answers whose event has not been read
@@ -41,6 +43,7 @@ class Hearing:
     def kernel(self, uevent: Uevent, now: float) -> None:
         """The kernel sent an event. Without a number, there is nothing to wait for."""
         number = uevent.seqnum
+        self._sent = max(self._sent, number)
         if number in self._early:
             del self._early[number]
         elif number and len(self._unanswered) < REMEMBERED:
@@ -51,7 +54,7 @@ class Hearing:
         """Udev sent event `number`: it is alive, and has got so far."""
         self._last_heard = now
         self._answered = max(self._answered, number)
-        if self._unanswered.pop(number, None) is None:
+        if self._unanswered.pop(number, None) is None and number > self._sent:
             self._early[number] = None
             if len(self._early) > REMEMBERED:
                 del self._early[next(iter(self._early))]

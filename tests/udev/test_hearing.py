@@ -146,13 +146,31 @@ def test_events_behind_an_answer_that_was_read_before_them_are_waited_for() -> N
     assert hearing.deadline == 51.0 + PATIENCE_S
 
 
+def test_an_answer_that_comes_when_nobody_waits_for_it_any_more_is_not_remembered() -> None:
+    hearing = Hearing(PATIENCE_S)
+    for number in range(100, 300):
+        hearing.kernel(event(number), 50.0)
+    skipped = []
+
+    hearing.udev(200, 51.0)
+    skipped += hearing.skipped(51.0 + PATIENCE_S)
+    hearing.forget()
+    for number in (*range(100, 200), *range(201, 300)):
+        hearing.udev(number, 52.0 + PATIENCE_S)
+
+    assert len(skipped) == 100
+    assert not hearing._early
+
+
 @given(st.permutations([(source, number) for source in ("kernel", "udev") for number in range(1, 6)]))
 def test_in_which_order_the_two_sockets_are_read_does_not_matter(events: list[tuple[str, int]]) -> None:
     hearing = Hearing(PATIENCE_S)
+    # The kernel's events arrive in their order, however late they are read.
+    numbers = iter(range(1, 6))
 
     for time, (source, number) in enumerate(events):
         if source == "kernel":
-            hearing.kernel(event(number), time * 0.01)
+            hearing.kernel(event(next(numbers)), time * 0.01)
         else:
             hearing.udev(number, time * 0.01)
 

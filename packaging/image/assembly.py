@@ -8,6 +8,7 @@ The rules of this file:
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import contents
 import oci
@@ -15,10 +16,12 @@ from bytecode import Compiler
 from debian import Package
 from tree import File, Tree
 
-_CONFIG = {
+#: How the image is run.
+CONFIG: Mapping[str, Any] = {
     "Entrypoint": ["/usr/bin/genericdp"],
     "Cmd": ["run"],
-    "Env": ["PATH=/usr/bin", "LANG=C.UTF-8"],
+    # For malloc, see the systemd unit.
+    "Env": ["PATH=/usr/bin", "LANG=C.UTF-8", "GLIBC_TUNABLES=glibc.malloc.tcache_count=0"],
     "StopSignal": "SIGTERM",
     "User": "0:0",
     "WorkingDir": "/",
@@ -54,7 +57,7 @@ def assembled(
     image = oci.image(
         layers,
         platform=oci.PLATFORMS[architecture],
-        config=_CONFIG,
+        config=CONFIG,
         labels=labels,
         created=product.latest,
     )

@@ -118,6 +118,15 @@ def configure(root: Path, rules: str, *, coalesce: str = "0s", more: str = QUIET
     (root / "genericdp.toml").chmod(0o644)
 
 
+def environment_of_the_unit() -> dict[str, str]:
+    """What systemd sets for the daemon, without what depends on the machine."""
+    lines = (CHECKOUT / "systemd/genericdp.service").read_text().splitlines()
+    found = (
+        line.removeprefix("Environment=").partition("=") for line in lines if line[:12] == "Environment="
+    )
+    return {name: value for name, _, value in found if "%" not in value}
+
+
 @contextlib.asynccontextmanager
 async def started(
     root: Path, *, module: str = "genericdp", log: BinaryIO | int | None = None
@@ -133,7 +142,12 @@ async def started(
         f"{root}/rules.d",
     ]
     path = os.pathsep.join([str(CHECKOUT), *site.getsitepackages()])
-    environment = {**os.environ, "NOTIFY_SOCKET": f"{root}/notify", "PYTHONPATH": path}
+    environment = {
+        **os.environ,
+        **environment_of_the_unit(),
+        "NOTIFY_SOCKET": f"{root}/notify",
+        "PYTHONPATH": path,
+    }
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         with contextlib.suppress(FileNotFoundError):

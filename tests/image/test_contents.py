@@ -3,7 +3,9 @@
 import pytest
 import yaml
 
+from assembly import CONFIG
 from contents import files, frame, kept, used
+from tests.bench.daemon import environment_of_the_unit
 from tests.image.manifest import BASE
 from tests.image.packages import a_package
 from tree import EmptyDirectory, File
@@ -131,3 +133,9 @@ def test_the_root_is_that_of_a_merged_usr_with_one_user() -> None:
     passwd = tree["etc/passwd"]
     assert isinstance(passwd, File)
     assert passwd.content == b"root:x:0:0:root:/:/usr/sbin/nologin\n"
+
+
+def test_the_daemon_gets_the_environment_that_systemd_gives_it() -> None:
+    environment = dict(line.split("=", 1) for line in CONFIG["Env"])
+    assert environment_of_the_unit().items() <= environment.items()
+    assert "GLIBC_TUNABLES" in environment_of_the_unit()

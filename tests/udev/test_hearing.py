@@ -150,7 +150,7 @@ def test_an_answer_that_comes_when_nobody_waits_for_it_any_more_is_not_remembere
     hearing = Hearing(PATIENCE_S)
     for number in range(100, 300):
         hearing.kernel(event(number), 50.0)
-    skipped = []
+    skipped: list[Uevent] = []
 
     hearing.udev(200, 51.0)
     skipped += hearing.skipped(51.0 + PATIENCE_S)

@@ -725,6 +725,23 @@ async def test_a_memory_that_was_kept_for_a_kill_is_replaced_by_a_failure_to_wri
         saving.close()
 
 
+async def test_a_memory_that_takes_the_place_while_nothing_happens_is_kept_aside_at_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    late, state = another(tmp_path), tmp_path / "state"
+    saving = Saving(str(state))
+    saving.begin()
+    saving.save_within(0.0, memory(2))
+    await saving.settled()
+    await idle()
+    (late / "memory.json").rename(state / "memory.json")
+    await until((state / NAMED).exists)
+    await saving.settled()
+    assert saved(state) == memory(2)
+    assert "another saved memory took the place of this daemon's, and is kept aside" in caplog.messages
+    saving.close()
+
+
 async def test_a_memory_that_takes_the_place_while_the_disk_is_slow_is_kept_aside(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -9,7 +9,7 @@ The rules of this file:
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -116,9 +116,11 @@ async def a_scene(
     """
     fixed = FixedRules(rules)
     settings = settings or settings_below(root)
-    kubelet = Kubelet(root, generation=generation, runtime=runtime, clock=clock)
     async with AsyncExitStack() as stack:
         udev = stack.enter_context(a_fake_udev())
+        # Below /dev, other tests make and remove nodes meanwhile.
+        runtime = replace(runtime, host_dev=str(udev.dev))
+        kubelet = Kubelet(root, generation=generation, runtime=runtime, clock=clock)
         reset = usb.reset if usb_reset is None else partial(usb_reset, udev)
         service = Service(settings, fixed, udev, usb_reset=reset, **daemon)
         udev.plug(*devices)

@@ -145,6 +145,25 @@ async def test_twins_that_were_mixed_up_are_told_apart_when_the_kubelet_answers(
         await check(scene, one, other)
 
 
+async def test_what_is_saved_without_knowing_which_twin_it_is_can_be_read_at_the_next_start(
+    short_dir: Path,
+) -> None:
+    """The link of a shared node is called the same for both."""
+    tables = ('match = { SUBSYSTEM = "tty" }', 'match = { DEVNAME = "/dev/kfd" }\nshared = true')
+    rules = FTDI_RULE + "".join(f"[[resource.node]]\n{keys}\n" for keys in tables)
+    async with a_scene(short_dir, a_kfd(), rules=rules) as scene:
+        for number, twin in enumerate((FIRST, SECOND), start=1):
+            scene.plug(twin)
+            await scene.until_allocatable(number)
+            await scene.admit(name=f"pod-{number}")
+        await restart_without(scene, Path.unlink)
+        found, links = told(scene), links_in(scene.settings)
+        await scene.service.stop()
+        await scene.service.start()
+        assert (told(scene), links_in(scene.settings)) == (found, links)
+        assert not list(Path(scene.settings.state_dir).glob("*.broken*"))
+
+
 GPU_RULE = """
 [[resource]]
 name = "gpu"

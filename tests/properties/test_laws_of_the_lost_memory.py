@@ -22,10 +22,11 @@ from tests.properties.test_laws_of_the_holdings import Node as Holder
 from tests.properties.test_laws_of_the_holdings import Pod as HeldPod
 from tests.properties.test_laws_of_the_siblings import RULES as CARD_RULES
 from tests.properties.test_laws_of_the_siblings import Card, plugging, pods
-from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.builders import a_kfd, a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
 GRACE = 'unplug_grace = "1s"'
+KFD = 'match = { DEVNAME = "/dev/kfd" }\nshared = true'
 WHOLE = (GRACE, 'group_by = "usb_device"')
 RULES = {
     "each": rule("x", GRACE),
@@ -33,6 +34,8 @@ RULES = {
     "parts of each": rule("x", GRACE, match='{ SUBSYSTEM = ["tty", "hidraw"] }'),
     "shared": rule("x", GRACE, "replicas = 2"),
     "in another domain": rule("other.org/x", GRACE),
+    "with a shared node": rule("x", GRACE)
+    + "".join(f"[[resource.node]]\n{keys}\n" for keys in ('match = { SUBSYSTEM = "tty" }', KFD)),
 }
 
 #: Twins, and the port of each.
@@ -70,8 +73,9 @@ class Bench:
         return {node.split()[0] for pod in self.pods for node in pod.own}
 
     def devices(self) -> tuple[UdevDevice, ...]:
-        found: list[UdevDevice] = []
-        self.at: dict[str, str] = {}
+        kfd = a_kfd()
+        found = [kfd]
+        self.at = {kfd.device_node or "": ""}
         for number, unit in enumerate(TWINS):
             if unit in self.plugged:
                 usb = a_usb_device(TWINS[unit], serial="A")
@@ -107,7 +111,7 @@ class Bench:
             pod = Pod(offer.resource.name, id_, shared, links, frozenset(), frozenset())
             got = behind_links(self.inventory, pod, self.at)
             assert got is not None
-            pod.own = pod.has = frozenset(got.values())
+            pod.own = pod.has = frozenset(filter(None, got.values()))
             self.pods.append(pod)
 
     def delete(self, number: int) -> None:
@@ -119,7 +123,7 @@ class Bench:
         if self.pods:
             pod = self.pods[number % len(self.pods)]
             got = behind_links(self.inventory, pod, self.at)
-            pod.has = frozenset() if got is None else frozenset(got.values())
+            pod.has = frozenset() if got is None else frozenset(filter(None, got.values()))
 
     def told(self) -> Answer:
         ids = frozenset((pod.resource, pod.id_) for pod in self.pods)
@@ -154,6 +158,7 @@ class Bench:
             assert one.has.isdisjoint(other.has)
         for pod in self.pods:
             assert pod.has <= pod.own
+        saved.load(saved.dump(self.node.memory))
 
 
 histories = st.lists(
@@ -168,6 +173,7 @@ histories = st.lists(
 
 @pytest.mark.parametrize("rules", sorted(RULES))
 @for_each_of_many
+@example([("plug", "X"), ("admit", 0), ("plug", "Y"), ("admit", 0), ("lose",)])
 @given(histories)
 def test_no_two_pods_have_one_twin_and_none_gets_another_one_though_the_memory_is_lost(
     rules: str, history: list[tuple[str, ...]]

@@ -75,7 +75,7 @@ class Bench:
     def devices(self) -> tuple[UdevDevice, ...]:
         kfd = a_kfd()
         found = [kfd]
-        self.at = {kfd.device_node or "": ""}
+        self.at = {kfd.device_node or "": ""}  # of no unit
         for number, unit in enumerate(TWINS):
             if unit in self.plugged:
                 usb = a_usb_device(TWINS[unit], serial="A")
@@ -158,7 +158,8 @@ class Bench:
             assert one.has.isdisjoint(other.has)
         for pod in self.pods:
             assert pod.has <= pod.own
-        saved.load(saved.dump(self.node.memory))
+        written = saved.dump(self.node.memory)
+        assert saved.dump(saved.load(written)) == written
 
 
 histories = st.lists(

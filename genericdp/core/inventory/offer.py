@@ -112,6 +112,11 @@ class Device:
         """All that a container gets: its own device nodes, then the shared ones."""
         return (*self.nodes, *self.shared) if self.shared else self.nodes
 
+    def links_under(self, id_: str) -> Iterator[str]:
+        """What its links would be called under another id. Those of shared nodes are called the same."""
+        for link in self.links:
+            yield id_ + link.removeprefix(self.id) if link.startswith(self.id) else link
+
     @property
     def spots_with_models(self) -> Iterator[tuple[Spot, str]]:
         """Each spot, with the model of the unit there; "" where that is not known."""

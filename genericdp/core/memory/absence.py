@@ -8,7 +8,7 @@ The rules of this file:
   have those by now.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import filterfalse
 
@@ -17,7 +17,6 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import UsbPort
 
@@ -32,6 +31,8 @@ NOTHING_KNOWN = "only its id is known"
 
 #: How many ids one reason names.
 _MOST_IDS = 3
+
+_WHY_PORTS = "but there were two such units: plug this one in at its old port"
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -106,8 +107,7 @@ class Absence:
     def links(self, device: Device) -> tuple[str, ...]:
         """The links that a pod may have got of the device. Where nothing is known, they may be called so."""
         may_be = self._may_be.get(device.id, ()) if not device.spots else ()
-        own = ((link, each.id) for each in may_be for link in each.links)
-        names = (link if is_shared_link(link) else device.id + link.removeprefix(id_) for link, id_ in own)
+        names = (link for each in may_be for link in each.links_under(device.id))
         return tuple(dict.fromkeys((*device.links, *names)))
 
     def _nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
@@ -131,8 +131,7 @@ class Absence:
             return UNPLUGGED
         port = UsbPort.of_exact(device.port)
         at = "" if port is None else f" (USB port {port.chain})"
-        why = "but there were two such units: plug this one in at its old port"
-        return f"{UNPLUGGED}; {twin} has the same identity, {why}{at}"
+        return f"{UNPLUGGED}; {twin} has the same identity, {_WHY_PORTS}{at}"
 
     @cached_property
     def _twins(self) -> Mapping[str, Sequence[Device]]:
@@ -186,10 +185,12 @@ class Absence:
             if device.id not in untold:
                 told.update(device.spots)
         at = {spot for spots in shared.values() for spot in spots}
-        numbers = {spot: self._plugged.siblings.get(spot, (0,)) for spot in at}
-        every = {spot: [spot._replace(number=number) for number in numbers[spot]] for spot in at}
-        siblings = {spot: [*filterfalse(told.__contains__, every[spot])] for spot in at}
+        siblings = {spot: [*filterfalse(told.__contains__, self._siblings_at(spot))] for spot in at}
         return {id_: [each for spot in spots for each in siblings[spot]] for id_, spots in shared.items()}
+
+    def _siblings_at(self, spot: Spot) -> Iterator[Spot]:
+        for number in self._plugged.siblings.get(spot, (0,)):
+            yield spot._replace(number=number)
 
     @cached_property
     def _also(self) -> Mapping[Spot, Device]:

@@ -196,7 +196,7 @@ class Saving:
             self._heard = True
             return
         was_removed = self._state.was_removed()
-        if not was_removed and not self._state.was_replaced():
+        if not (was_removed or self._state.was_replaced()):
             return
         now = asyncio.get_running_loop().time()
         if now - self._restored >= AGAIN_S:

@@ -144,6 +144,8 @@ class StateFile:
 
     def _write(self, data: bytes) -> str:
         found = identity_at(self.path)
+        if self.was_replaced() and self._saved and self._content() == self._saved:
+            self._file = found  # It was touched, or put back from a backup.
         is_own = found is not None and found == self._file
         self._foreign = [] if found is None or is_own else [_digest(self._content())]
         aside = ""

@@ -725,38 +725,60 @@ async def test_a_memory_that_was_kept_for_a_kill_is_replaced_by_a_failure_to_wri
         saving.close()
 
 
+@contextmanager
+def in_use(state: Path) -> Iterator[Saving]:
+    """A memory that was saved and is in use, and nothing happens."""
+    saving = Saving(str(state))
+    saving.begin()
+    saving.save_within(0.0, memory(2))
+    yield saving
+    saving.close()
+
+
 async def test_a_memory_that_takes_the_place_while_nothing_happens_is_kept_aside_at_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     late, state = another(tmp_path), tmp_path / "state"
-    saving = Saving(str(state))
-    saving.begin()
-    saving.save_within(0.0, memory(2))
-    await saving.settled()
-    await idle()
-    (late / "memory.json").rename(state / "memory.json")
-    await until((state / NAMED).exists)
-    await saving.settled()
-    assert saved(state) == memory(2)
-    assert "another saved memory took the place of this daemon's, and is kept aside" in caplog.messages
-    saving.close()
+    with in_use(state) as saving:
+        await idle()
+        (late / "memory.json").rename(state / "memory.json")
+        await until((state / NAMED).exists)
+        await saving.settled()
+        assert saved(state) == memory(2)
+        assert "another saved memory took the place of this daemon's, and is kept aside" in caplog.messages
+
+
+@pytest.mark.parametrize("what", ["touched", "copied"])
+async def test_a_file_with_the_same_content_is_not_another_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, what: str
+) -> None:
+    state = tmp_path / "state"
+    path = state / "memory.json"
+    with in_use(state) as saving:
+        await idle()
+        if what == "touched":
+            os.utime(path, (1_700_000_000, 1_700_000_000))
+        else:
+            Path(copy(path, tmp_path / "copy")).replace(path)
+        await idle()
+        saving.save_within(0.0, memory(3))
+        await saving.settled()
+    assert saved(state) == memory(3)
+    assert [*state.iterdir()] == [path]
+    assert not caplog.messages
 
 
 async def test_a_memory_that_takes_the_place_while_the_disk_is_slow_is_kept_aside(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     late, state = another(tmp_path), tmp_path / "state"
-    saving = Saving(str(state))
-    saving.begin()
-    saving.save_within(0.0, memory(2))
-    with a_slow_disk() as slow:
+    with in_use(state) as saving, a_slow_disk() as slow:
         saving.save_within(0.0, memory(3))
         await until(lambda: slow.waits)
         (late / "memory.json").rename(state / "memory.json")
         await idle()
         slow.answer()
         await saving.settled()
-        saving.close()
     assert saved(state) == memory(3)
     assert "another saved memory took the place of this daemon's, and is kept aside" in caplog.messages
     (state / NAMED).rename(state / "memory.json")

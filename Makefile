@@ -9,10 +9,10 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 # The options of `make demo`; override them like this: make demo DEMO="--rules my.toml"
 DEMO ?= --rules examples --allocate fuse=1 --allocate console=2
-# Each core takes whole files of tests, in the order of their names: the largest ones would otherwise come first.
+# Each process takes whole files of tests, in the order of their names: the largest ones would otherwise come first.
 # A process that crashes ends the run: pytest-xdist would wait for its replacement forever.
 # One more than there are cores: many tests wait for a timeout, a process or the kernel.
-EVERY_CORE := --numprocesses=$(shell expr `nproc` + 1) --maxprocesses=4 --max-worker-restart=0 --dist=loadfile --no-loadscope-reorder
+PARALLEL := --numprocesses=$(shell expr `nproc` + 1) --maxprocesses=4 --max-worker-restart=0 --dist=loadfile --no-loadscope-reorder
 
 ##@ Use
 .PHONY: demo
@@ -22,7 +22,7 @@ demo: .venv/ready  ## this machine's devices and the rules in examples/*.toml, w
 ##@ Test
 .PHONY: test
 test: packages .venv/ready .venv-floor/ready lint types  ## lint, types and all tests (uses sudo if not root)
-	@.ci/python-as-root -m pytest $(EVERY_CORE)
+	@.ci/python-as-root -m pytest $(PARALLEL)
 
 .PHONY: check
 check: lint types .venv/ready  ## the quick checks: lint, types, architecture, generated files

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import re
 import shutil
 import site
 import socket
@@ -120,11 +121,8 @@ def configure(root: Path, rules: str, *, coalesce: str = "0s", more: str = QUIET
 
 def environment_of_the_unit() -> dict[str, str]:
     """What systemd sets for the daemon, without what depends on the machine."""
-    lines = (CHECKOUT / "systemd/genericdp.service").read_text().splitlines()
-    found = (
-        line.removeprefix("Environment=").partition("=") for line in lines if line[:12] == "Environment="
-    )
-    return {name: value for name, _, value in found if "%" not in value}
+    unit = (CHECKOUT / "systemd/genericdp.service").read_text()
+    return dict(re.findall(r"^Environment=(\w+)=([^%\n]+)$", unit, re.MULTILINE))
 
 
 @contextlib.asynccontextmanager

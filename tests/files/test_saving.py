@@ -802,6 +802,20 @@ async def test_one_that_takes_the_place_of_a_damaged_one_meanwhile_is_kept_under
     assert sorted(path.name for path in state.iterdir()) == ["memory.json", NAMED]
 
 
+async def test_a_memory_that_cannot_be_read_in_the_place_of_a_damaged_one_is_kept_too(tmp_path: Path) -> None:
+    late, state = another(tmp_path), tmp_path / "state"
+    state.mkdir(mode=0o755)
+    (state / "memory.json").write_bytes(b"\0")
+    saving = Saving(str(state))
+    saving.begin()
+    (late / "memory.json").rename(state / "memory.json")
+    (state / "memory.json").chmod(0o666)  # so it is refused
+    saving.save_within(0.0, memory(3))
+    await saving.settled()
+    saving.close()
+    assert sorted(path.name for path in state.iterdir()) == ["memory.json", NAMED]
+
+
 async def test_nor_is_it_lost_if_the_disk_fails_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     late, state = another(tmp_path), tmp_path / "state"
     saving = Saving(str(state))

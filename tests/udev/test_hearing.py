@@ -235,6 +235,15 @@ def test_a_storm_uses_no_memory() -> None:
     assert hearing.is_deaf(PATIENCE_S)
 
 
+def test_nor_do_answers_whose_events_never_come() -> None:
+    hearing = Hearing(PATIENCE_S)
+
+    for number in range(100_000):
+        hearing.udev(number + 1, number / 10_000)
+
+    assert len(hearing._early) == REMEMBERED
+
+
 @given(
     st.lists(
         st.tuples(st.booleans(), st.floats(min_value=0.0, max_value=3.0), st.floats(0.0, 1.0)), max_size=60

@@ -11,10 +11,12 @@ import sys
 import tempfile
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from genericdp.cli.main import main
 from genericdp.errors import GenericdpError
 from genericdp.files.settings import read_settings
 from genericdp.simulator import Container, Kubelet, Pod
@@ -244,11 +246,19 @@ class TourNode:
         heard = all(bool(each["registered"] or each["error"]) == self._kubelet.running for each in resources)
         if status["kubelet"]["there"] != self._kubelet.running or not heard:
             return False
-        mistakes = json.loads(await self._printed("genericdp check --json"))["problems"]
+        mistakes = (await asyncio.to_thread(_seen, "check"))["problems"]
         if bool(mistakes) != bool(status["rules"]["problems"]):
             return False
-        listed = json.loads(await self._printed("genericdp list --json 2>/dev/null"))  # without the mistakes
+        listed = await asyncio.to_thread(_seen, "list")
         return _healths(resources) == _healths(listed["resources"])
+
+
+def _seen(verb: str) -> dict[str, Any]:
+    """What a verb prints as JSON. In this process, as a settled node is looked for many times."""
+    with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()):
+        main([verb, "--json"])
+    seen: dict[str, Any] = json.loads(printed.getvalue())
+    return seen
 
 
 def _healths(resources: list[dict[str, Any]]) -> dict[str, dict[str, str]]:

@@ -205,4 +205,5 @@ class Saving:
                 _log.warning("the saved memory was removed, saving it again", file=self._state.path)
             self.save()
         else:
+            self._state.keep(self._data)
             self.save_within(AGAIN_S, self._memory)

@@ -11,9 +11,9 @@ The rules of this file:
 * A file that this process has neither read nor written is never replaced: its file system may have been
   mounted after the start. It is kept aside: pods got their devices according to this process's memory.
 * While the file cannot be written, or a slow disk has not written it, the memory is kept beside the links.
-  These last until the next boot. It counts only if the file is absent or damaged, or has a content that it
-  may have had then. A note names these by their digests, because the state directory may be moved to another
-  disk, and says which were not this process's.
+  These last until the next boot. It does not count if a memory in the file was saved later in this boot. A
+  note says what may be in the file, by digests, because the state directory may be moved to another disk.
+  Anything else is kept aside.
 """
 
 import hashlib
@@ -87,8 +87,8 @@ class StateFile:
         # Where a file that could not be understood is to be kept, and where another one was.
         self._saved, self._broken, self._moved_to = b"", "", ""
         # What the last job writes or wrote. Besides that and what was saved, the digests of what may be in
-        # the file: what other jobs wrote, and what somebody else has put there.
-        self._written, self._own, self._foreign = b"", list[str](), list[str]()
+        # the file, which other jobs wrote. What was kept beside the links, if it still is.
+        self._written, self._own, self._kept = b"", list[str](), (b"", list[str]())
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)
         self._boot = boot
@@ -105,11 +105,12 @@ class StateFile:
         except BrokenStateError:
             if (spare := self._load_spare()) is None:
                 raise
+            memory = spare
         else:
-            if (spare := self._load_spare()) is None:
-                return memory
-        self.is_spare = True
-        return spare
+            spare = self._load_spare()
+        self._saved = saved.untimed(self._saved)
+        self.is_spare = spare is not None
+        return memory if spare is None else spare
 
     def _load(self) -> Memory:
         try:
@@ -140,14 +141,13 @@ class StateFile:
         its place, "" without one, and raises GenericdpError.
         """
         self._written = data
-        return partial(self._write, data)
+        return partial(self._write, data, self._timed(data))
 
-    def _write(self, data: bytes) -> str:
+    def _write(self, data: bytes, timed: bytes) -> str:
         found = identity_at(self.path)
         if self.was_replaced() and self._saved and self._content() == self._saved:
             self._file = found  # It was touched, or put back from a backup.
         is_own = found is not None and found == self._file
-        self._foreign = [] if found is None or is_own else [_digest(self._content())]
         aside = ""
 
         def keep_as() -> str:
@@ -160,7 +160,7 @@ class StateFile:
 
         if not (data == self._saved and is_own):
             try:
-                self._file = write_whole(self.path, data, keep_as=keep_as)
+                self._file = write_whole(self.path, timed, keep_as=keep_as)
             except UntrustedError as error:
                 raise GenericdpError(f"cannot save '{self.path}': {error}", hint=error.hint) from error
             except OSError as error:
@@ -170,7 +170,7 @@ class StateFile:
                 raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=cure) from error
             aside, self._moved_to = aside or self._moved_to, ""
             self._saved, self._broken = data, ""
-        self._own, self._foreign = [], []
+        self._own = []
         self.is_in_place = identity_at(self.path) == self._file
         return aside
 
@@ -194,11 +194,13 @@ class StateFile:
         if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
             return False
         own = [*self._own, _digest(self._saved), _digest(self._written)]
-        note = json.dumps([own, self._foreign])
+        if (data, own) == self._kept:
+            return True
         try:
-            write_whole(self._spare, note.encode() + b"\n" + data, sync=False)
+            write_whole(self._spare, json.dumps(own).encode() + b"\n" + self._timed(data), sync=False)
         except (OSError, UntrustedError):
             return False
+        self._kept = data, own
         return True
 
     def failure(self, error: GenericdpError, *, is_kept: bool) -> GenericdpError:
@@ -211,31 +213,35 @@ class StateFile:
         return GenericdpError(message, hint=_until_then(is_kept))
 
     def _load_spare(self) -> Memory | None:
-        """The memory beside the links, if it is of this boot and may follow the one that was read, if any."""
+        """The memory beside the links, if it is of this boot and later than the one that was read, if any."""
         with suppress(
             OSError, UntrustedError, TypeError, ValueError, RecursionError, saved.UnreadableMemoryError
         ):
             kept = read_whole(self._spare)[0] if self._spare else b""
             note, _, data = kept.partition(b"\n")
-            own, foreign = json.loads(note)
-            digest = _digest(self._saved)
-            self.has_old_spare = bool(self._saved) and digest not in [*own, *foreign]
-            if not self.has_old_spare and saved.boot_of(data) == self._boot:
-                memory = saved.load(data, self._boot)
-                # The file was only read because it is in the place of the one that this memory was in.
-                self._file = None if digest in foreign else self._file
+            memory, kept_at = saved.load(data, self._boot), saved.since_boot_ns(data, self._boot)
+            saved_at = saved.since_boot_ns(self._saved, self._boot)
+            self.has_old_spare = kept_at is None or kept_at < (-1 if saved_at is None else saved_at)
+            if not self.has_old_spare:
+                if self._saved and _digest(saved.untimed(self._saved)) not in json.loads(note):
+                    # It was only read because it is in the place of this memory's.
+                    self._file, self._saved = None, b""
                 return memory
         return None
 
+    def _timed(self, data: bytes) -> bytes:
+        return saved.timed(data, time.clock_gettime_ns(time.CLOCK_BOOTTIME)) if self._boot else data
+
     def _content(self) -> bytes:
-        """What is in the file, nothing if that cannot be read."""
+        """The memory in the file, nothing if that cannot be read."""
         try:
-            return read_whole(self.path)[0]
+            return saved.untimed(read_whole(self.path)[0])
         except (OSError, UntrustedError):
             return b""
 
     def drop_spare(self) -> None:
         """Remove the memory beside the links, if any."""
+        self._kept = b"", []
         with suppress(OSError):
             os.unlink(self._spare)
 
@@ -244,12 +250,12 @@ class StateFile:
         return not is_absent(self.path)
 
     def was_removed(self) -> bool:
-        """Whether the file is gone since it was last read or written, and nothing has taken its place."""
-        return self._file is not None and not os.path.lexists(self.path)
+        """Whether the file is gone since it was last read or written, and none has taken its place."""
+        return self._file is not None and not os.path.exists(self.path)
 
     def was_replaced(self) -> bool:
-        """Whether another file is in the place of the one that was last read or written."""
-        return self._file is not None and identity_at(self.path) not in (None, self._file)
+        """Whether another file is in the place of the one that was last read or written, if any."""
+        return identity_at(self.path) not in (None, self._file)
 
 
 def _is_removed(directory: str) -> bool:

@@ -145,6 +145,16 @@ async def test_a_memory_that_is_closed_is_saved_now_or_never(tmp_path: Path) -> 
     assert len(tried) == 1
 
 
+@contextmanager
+def in_use(state: Path) -> Iterator[Saving]:
+    """A memory that was saved and is in use, and nothing happens."""
+    saving = Saving(str(state))
+    saving.begin()
+    saving.save_within(0.0, memory(2))
+    yield saving
+    saving.close()
+
+
 async def test_a_file_that_is_removed_is_saved_again_at_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -169,6 +179,16 @@ async def test_a_file_that_is_removed_is_saved_again_at_once(
     finally:
         saving.close()
     assert caplog.messages == ["the saved memory was removed, saving it again"] * 3
+
+
+async def test_so_is_one_in_whose_place_is_a_symlink_that_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "nowhere").symlink_to("neither")
+    with in_use(tmp_path / "state") as saving:
+        file = tmp_path / "state/memory.json"
+        (tmp_path / "nowhere").rename(file)
+        await until(lambda: not file.is_symlink())
+        await saving.settled()
+    assert saved(tmp_path / "state") == memory(2)
 
 
 async def test_a_directory_that_was_removed_where_it_is_mounted_from_is_said_at_once(tmp_path: Path) -> None:
@@ -529,14 +549,14 @@ def a_full(state: Path) -> Iterator[None]:
 
 
 async def test_a_memory_that_another_one_has_replaced_does_not_count(tmp_path: Path, link_dir: Path) -> None:
-    """As when a process is killed between the two, or if a release that keeps none serves in between."""
+    """As when a process is killed between the two, or one with another link directory serves in between."""
     state = tmp_path / "state"
     with a_file_system_at(state):
         save(StateFile(str(state)), memory(1))
         kept(state, link_dir, 2)
-        without = StateFile(str(state))
-        without.load()
-        save(without, memory(3))
+        other = StateFile(str(state), this_boot())
+        other.load()
+        save(other, memory(3))
         again = Saving(str(state), link_dir=str(link_dir))
         assert again.begin() == memory(3)
         # Nor if the other one is lost later.
@@ -544,15 +564,23 @@ async def test_a_memory_that_another_one_has_replaced_does_not_count(tmp_path: P
         again.close()
 
 
-def test_nor_does_one_that_was_kept_before_the_state_directory_was_mounted(
-    tmp_path: Path, link_dir: Path
+@pytest.mark.parametrize("boot", ["", "another", this_boot()], ids=["unknown", "another", "this"])
+async def test_it_counts_although_an_older_one_was_mounted_meanwhile(
+    tmp_path: Path, link_dir: Path, boot: str
 ) -> None:
-    state = tmp_path / "state"
+    state, late = tmp_path / "state", tmp_path / "late"
+    save(StateFile(str(late), boot), memory(1))
+    os.utime(late / "memory.json", (1_700_000_000, 1_700_000_000))
     with a_file_system_at(state):
         kept(state, link_dir, 2)
     state.rmdir()
-    save(StateFile(str(state)), memory(1))
-    assert Saving(str(state), link_dir=str(link_dir)).load() == memory(1)
+    late.rename(state)
+    saving = Saving(str(state), link_dir=str(link_dir))
+    assert saving.begin() == memory(2)
+    saving.close()
+    assert saved(state) == memory(2)
+    (state / NAMED).rename(state / "memory.json")
+    assert saved(state) == memory(1)
 
 
 async def test_a_memory_that_is_mounted_after_the_start_and_full_is_kept_aside_after_a_restart(
@@ -636,6 +664,20 @@ def test_what_cannot_be_read_there_does_not_count(tmp_path: Path, link_dir: Path
     assert Saving(str(tmp_path), link_dir=str(link_dir)).load() == memory(1)
 
 
+def after_a_kill(tmp_path: Path, before_its_start: Callable[[], None] = lambda: None) -> Memory:
+    """With what a process goes on that is started after a kill in this moment, in copies in `killed`."""
+    killed = tmp_path / "killed"
+    for name in ("state", "links"):
+        copytree(tmp_path / name, killed / name)
+    before_its_start()
+    saving = Saving(str(killed / "state"), link_dir=str(killed / "links"))
+    begun = saving.begin()
+    saving.close()
+    assert saved(killed / "state") == begun
+    assert [*(killed / "links").iterdir()] == []
+    return begun
+
+
 @pytest.mark.parametrize("written", [0, 1, 2, 3])
 @pytest.mark.parametrize("last", [2, 3])
 async def test_a_kill_while_the_disk_is_slow_loses_nothing(
@@ -655,12 +697,7 @@ async def test_a_kill_while_the_disk_is_slow_loses_nothing(
             slow.answer_one()
             await until(lambda: slow.begun == number + 2)  # noqa: B023  (it is asked in this round)
         await idle()
-        # As a process would find it that is started after a kill.
-        for source in (state, link_dir):
-            copytree(source, tmp_path / "killed" / source.name)
-        killed = Saving(str(tmp_path / "killed/state"), link_dir=str(tmp_path / "killed/links"))
-        assert killed.load() == memory(last)
-        slow.answer()
+        assert after_a_kill(tmp_path, slow.answer) == memory(last)
         await until(lambda: saved(state) == memory(last))
         saving.close()
     assert [*link_dir.iterdir()] == []
@@ -725,16 +762,6 @@ async def test_a_memory_that_was_kept_for_a_kill_is_replaced_by_a_failure_to_wri
         saving.close()
 
 
-@contextmanager
-def in_use(state: Path) -> Iterator[Saving]:
-    """A memory that was saved and is in use, and nothing happens."""
-    saving = Saving(str(state))
-    saving.begin()
-    saving.save_within(0.0, memory(2))
-    yield saving
-    saving.close()
-
-
 async def test_a_memory_that_takes_the_place_while_nothing_happens_is_kept_aside_at_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -746,6 +773,71 @@ async def test_a_memory_that_takes_the_place_while_nothing_happens_is_kept_aside
         await saving.settled()
         assert saved(state) == memory(2)
         assert "another saved memory took the place of this daemon's, and is kept aside" in caplog.messages
+
+
+@pytest.mark.parametrize("boot", ["", "another", this_boot()], ids=["unknown", "another", "this"])
+async def test_an_older_one_that_takes_the_place_while_the_disk_hangs_does_not_count_after_a_kill(
+    tmp_path: Path, link_dir: Path, boot: str
+) -> None:
+    state = tmp_path / "state"
+    save(StateFile(str(tmp_path / "late"), boot), memory(1))
+    saving = Saving(str(state), link_dir=str(link_dir))
+    saving.begin()
+    saving.save_within(0.0, memory(2))
+    with a_slow_disk() as slow:
+        saving.save_within(0.0, memory(3))
+        await until(lambda: slow.waits)
+        (tmp_path / "late/memory.json").rename(state / "memory.json")
+        await idle()
+        assert after_a_kill(tmp_path, slow.answer) == memory(3)
+        saving.close()
+    (aside,) = (tmp_path / "killed/state").glob("memory.json.2*")
+    aside.rename(tmp_path / "killed/state/memory.json")
+    assert saved(tmp_path / "killed/state") == memory(1)
+
+
+@pytest.mark.parametrize("how", ["replaced", "removed"])
+async def test_between_two_removals_within_a_second_the_memory_is_kept(
+    tmp_path: Path, link_dir: Path, how: str
+) -> None:
+    state = tmp_path / "state"
+    file = state / "memory.json"
+
+    async def disturb() -> None:
+        if how == "removed":
+            file.unlink()
+        else:
+            (another(tmp_path) / "memory.json").rename(file)
+        await idle()
+
+    time, saving = LoopTime(), Saving(str(state), link_dir=str(link_dir))
+    saving.begin()
+    saving.save_within(0.0, memory(2))
+    await disturb()
+    assert saved(state) == memory(2)
+    assert [*link_dir.iterdir()] == []
+    await disturb()
+    assert saved(state) != memory(2)
+    assert after_a_kill(tmp_path) == memory(2)
+    time.advance(1.0)
+    await until(lambda: saved(state) == memory(2))
+    assert [*link_dir.iterdir()] == []
+    saving.close()
+
+
+async def test_one_that_appears_before_the_first_save_is_not_the_memory_of_this_daemon(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    late, state = another(tmp_path), tmp_path / "state"
+    saving = Saving(str(state), link_dir=str(link_dir))
+    with a_file_system_at(state):
+        saving.begin()
+        with a_full(state):
+            saving.save_within(0.0, memory(2))
+            saving.close()
+    state.rmdir()
+    late.rename(state)  # Now it is mounted.
+    assert after_a_kill(tmp_path) == memory(2)
 
 
 @pytest.mark.parametrize("what", ["touched", "copied"])

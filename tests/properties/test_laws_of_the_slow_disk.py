@@ -1,4 +1,6 @@
-"""Laws of a disk that is slow or fails: a killed daemon has lost nothing, and nothing old comes back."""
+"""Laws of a disk that is slow or fails, and of one who puts other memories on it meanwhile: a killed daemon
+has lost nothing, and nothing old comes back.
+"""
 
 import asyncio
 import errno
@@ -10,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
 from genericdp.files import state, whole_file
 from genericdp.files.saving import Saving
@@ -25,8 +28,13 @@ ANSWERS = {
     "damaged": OSError(errno.EIO, "Input/output error"),
 }
 
+#: What somebody else puts in the place of the saved memory: what was saved first, and one of another node.
+OTHERS = ("backup", "stranger")
+
 #: A number is a memory that is saved: few, so that one comes back that was there before.
-steps = st.lists(st.sampled_from([1, 2, 3, "kill", *ANSWERS, *ANSWERS, "answer", "answer"]), max_size=20)
+steps = st.lists(
+    st.sampled_from([1, 2, 3, "kill", *OTHERS, *ANSWERS, *ANSWERS, "answer", "answer"]), max_size=20
+)
 
 
 class _KilledError(Exception):
@@ -40,7 +48,9 @@ class Node:
         self.last = Memory()
         self._root = root
         self._slow = slow
+        self._others = {"stranger": saved.dump(Memory(ties={"ftdi_SAME": "port 9"}), "another boot")}
         (root / "links").mkdir()
+        (root / "state").mkdir(mode=0o700)
         self._start()
 
     def _start(self) -> None:
@@ -57,6 +67,8 @@ class Node:
         elif step == "kill":
             await self._kill()
             self._start()
+        elif step in OTHERS:
+            await self._put(self._others.get(step, b""))
         elif self._slow.waits:
             before = self._slow.begun
             self._slow.answer_one(ANSWERS[step])
@@ -73,6 +85,15 @@ class Node:
         await idle()
         assert StateFile(str(self._root / "state")).load() == self.last
         assert [*(self._root / "links").iterdir()] == []
+
+    async def _put(self, other: bytes) -> None:
+        file = self._root / "state" / "memory.json"
+        if other:
+            (file.parent / "other").write_bytes(other)
+            (file.parent / "other").rename(file)
+            await idle()
+        elif file.exists():
+            self._others["backup"] = file.read_bytes()
 
     async def _kill(self) -> None:
         saving = self._saving

@@ -32,14 +32,6 @@ class UnreadableMemoryError(ValueError):
     """What was saved is not a memory of this version; the message says why, as the end of a sentence."""
 
 
-def boot_of(saved: bytes) -> str:
-    """The id of the boot in which a memory was saved; "" if nobody knows."""
-    try:
-        return fields.text(json.loads(saved.decode())["boot"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return ""
-
-
 def load(saved: bytes, boot: str = "") -> Memory:
     """The memory that was saved, read in the boot with this id. Raises UnreadableMemoryError."""
     try:

@@ -19,7 +19,7 @@ from genericdp.errors import GenericdpError
 from genericdp.files import state, whole_file
 from genericdp.files.saving import LONGEST_S, Saving
 from genericdp.files.state import BOOT_VARIABLE, BrokenStateError, StateFile, this_boot
-from genericdp.files.whole_file import FileIdentity
+from genericdp.files.whole_file import FileIdentity, identity_at
 from genericdp.log_lines import fields_of
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import LoopTime
@@ -667,6 +667,7 @@ def test_what_cannot_be_read_there_does_not_count(tmp_path: Path, link_dir: Path
 def after_a_kill(tmp_path: Path, before_its_start: Callable[[], None] = lambda: None) -> Memory:
     """With what a process goes on that is started after a kill in this moment, in copies in `killed`."""
     killed = tmp_path / "killed"
+    rmtree(killed, ignore_errors=True)
     for name in ("state", "links"):
         copytree(tmp_path / name, killed / name)
     before_its_start()
@@ -813,16 +814,31 @@ async def test_between_two_removals_within_a_second_the_memory_is_kept(
     time, saving = LoopTime(), Saving(str(state), link_dir=str(link_dir))
     saving.begin()
     saving.save_within(0.0, memory(2))
-    await disturb()
-    assert saved(state) == memory(2)
-    assert [*link_dir.iterdir()] == []
-    await disturb()
-    assert saved(state) != memory(2)
-    assert after_a_kill(tmp_path) == memory(2)
-    time.advance(1.0)
-    await until(lambda: saved(state) == memory(2))
-    assert [*link_dir.iterdir()] == []
+    for _ in range(2):
+        await disturb()
+        assert saved(state) == memory(2)
+        assert [*link_dir.iterdir()] == []
+        await disturb()
+        assert saved(state) != memory(2)
+        kept = identity_at(str(link_dir / ".memory"))
+        file.write_bytes(b"")
+        await disturb()
+        assert kept is not None
+        assert identity_at(str(link_dir / ".memory")) == kept  # One storm writes it once.
+        assert after_a_kill(tmp_path) == memory(2)
+        time.advance(1.0)
+        await until(lambda: saved(state) == memory(2))
+        assert [*link_dir.iterdir()] == []
+        time.advance(1.0)
     saving.close()
+
+
+def test_a_memory_of_this_boot_is_not_written_again_as_long_as_it_says_the_same(tmp_path: Path) -> None:
+    save(StateFile(str(tmp_path), this_boot()), memory(1))
+    written = identity_at(str(tmp_path / "memory.json"))
+    again = StateFile(str(tmp_path), this_boot())
+    save(again, again.load())
+    assert identity_at(str(tmp_path / "memory.json")) == written
 
 
 async def test_one_that_appears_before_the_first_save_is_not_the_memory_of_this_daemon(

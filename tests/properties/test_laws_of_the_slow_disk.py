@@ -4,6 +4,7 @@ has lost nothing, and nothing old comes back.
 
 import asyncio
 import errno
+import os
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -48,6 +49,7 @@ class Node:
         self.last = Memory()
         self._root = root
         self._slow = slow
+        self._is_disturbed = False
         self._others = {"stranger": saved.dump(Memory(ties={"ftdi_SAME": "port 9"}), "another boot")}
         (root / "links").mkdir()
         (root / "state").mkdir(mode=0o700)
@@ -85,10 +87,13 @@ class Node:
         await idle()
         assert StateFile(str(self._root / "state")).load() == self.last
         assert [*(self._root / "links").iterdir()] == []
+        if not self._is_disturbed:
+            assert os.listdir(self._root / "state") == ["memory.json"]
 
     async def _put(self, other: bytes) -> None:
         file = self._root / "state" / "memory.json"
         if other:
+            self._is_disturbed = True
             (file.parent / "other").write_bytes(other)
             (file.parent / "other").rename(file)
             await idle()

@@ -16,6 +16,7 @@ def test_a_memory_says_when_in_its_boot_it_was_saved() -> None:
     assert since_boot_ns(at_seven, "boot") == 7
     assert since_boot_ns(at_seven, "another boot") is None
     assert since_boot_ns(at_seven, "") is None
+    assert since_boot_ns(timed(dump(MEMORY, ""), 7), "") is None
     assert load(at_seven, "boot") == load(SAVED, "boot") == MEMORY
 
 

@@ -88,7 +88,7 @@ class StateFile:
         self._saved, self._broken, self._moved_to = b"", "", ""
         # What the last job writes or wrote. Besides that and what was saved, the digests of what may be in
         # the file, which other jobs wrote. What was kept beside the links, if it still is.
-        self._written, self._own, self._kept = b"", list[str](), (b"", list[str]())
+        self._written, self._own, self._kept = b"", list[str](), b""
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)
         self._boot = boot
@@ -193,14 +193,14 @@ class StateFile:
         # Without that directory, no pod has a link there.
         if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
             return False
-        own = [*self._own, _digest(self._saved), _digest(self._written)]
-        if (data, own) == self._kept:
+        if data == self._kept:
             return True
+        own = [*self._own, _digest(self._saved), _digest(self._written)]
         try:
             write_whole(self._spare, json.dumps(own).encode() + b"\n" + self._timed(data), sync=False)
         except (OSError, UntrustedError):
             return False
-        self._kept = data, own
+        self._kept = data
         return True
 
     def failure(self, error: GenericdpError, *, is_kept: bool) -> GenericdpError:
@@ -241,7 +241,7 @@ class StateFile:
 
     def drop_spare(self) -> None:
         """Remove the memory beside the links, if any."""
-        self._kept = b"", []
+        self._kept = b""
         with suppress(OSError):
             os.unlink(self._spare)
 

@@ -73,6 +73,7 @@ class Node:
             await self._put(self._others.get(step, b""))
         elif self._slow.waits:
             before = self._slow.begun
+            self._is_disturbed |= ANSWERS[step] is not None
             self._slow.answer_one(ANSWERS[step])
             await until(lambda: self._slow.begun > before or not self._saving._disk.is_busy)
         await self._until_stuck()

@@ -113,9 +113,10 @@ def all_sensors(
     one media node for sensors; {} if they may, or if there are none.
     """
     every = tuple(nodes)
-    sensors = sensors_beside(camera, every)
+    if not (sensors := sensors_beside(camera, every)):
+        return {}
     pipelines = [node for node in every if node.subsystem == "media" and _reads_sensors(node, every)]
-    if not sensors or len(pipelines) != 1 or not any(node is pipelines[0] for node in camera):
+    if len(pipelines) != 1 or not any(node is pipelines[0] for node in camera):
         return {}
     parts = [node for node in every if is_subdevice(node)]
     if len(parts) == len(sensors):

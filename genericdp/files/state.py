@@ -87,8 +87,9 @@ class StateFile:
         # Where a file that could not be understood is to be kept, and where another one was.
         self._saved, self._broken, self._moved_to = b"", "", ""
         # What the last job writes or wrote. Besides that and what was saved, the digests of what may be in
-        # the file, which other jobs wrote. What was kept beside the links, if it still is.
-        self._written, self._own, self._kept = b"", list[str](), b""
+        # the file, which other jobs wrote. What was kept beside the links, and in which file.
+        self._written, self._own = b"", list[str]()
+        self._kept: tuple[bytes, FileIdentity] | None = None
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)
         self._boot = boot
@@ -193,14 +194,14 @@ class StateFile:
         # Without that directory, no pod has a link there.
         if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
             return False
-        if data == self._kept:
+        if self._kept == (data, identity_at(self._spare)):
             return True
         own = [*self._own, _digest(self._saved), _digest(self._written)]
         try:
-            write_whole(self._spare, json.dumps(own).encode() + b"\n" + self._timed(data), sync=False)
+            note = json.dumps(own).encode()
+            self._kept = data, write_whole(self._spare, note + b"\n" + self._timed(data), sync=False)
         except (OSError, UntrustedError):
             return False
-        self._kept = data
         return True
 
     def failure(self, error: GenericdpError, *, is_kept: bool) -> GenericdpError:
@@ -241,7 +242,6 @@ class StateFile:
 
     def drop_spare(self) -> None:
         """Remove the memory beside the links, if any."""
-        self._kept = b""
         with suppress(OSError):
             os.unlink(self._spare)
 

@@ -516,6 +516,26 @@ async def test_while_the_disk_is_full_a_memory_lasts_until_the_next_boot(
         again.close()
 
 
+@pytest.mark.parametrize("how", ["removed", "emptied", "its directory made anew"])
+async def test_it_is_kept_again_if_it_is_removed(tmp_path: Path, link_dir: Path, how: str) -> None:
+    state, kept = tmp_path / "state", link_dir / ".memory"
+    with a_file_system_at(state):
+        saving = Saving(str(state), link_dir=str(link_dir))
+        saving.begin()
+        with a_full(state):
+            saving.save_within(0.0, memory(1))
+            if how == "removed":
+                kept.unlink()
+            elif how == "emptied":
+                kept.write_bytes(b"")
+            else:
+                rmtree(link_dir)
+                link_dir.mkdir()
+            saving.save()  # It is tried again.
+            assert after_a_kill(tmp_path) == memory(1)
+            saving.close()
+
+
 async def test_a_memory_that_was_kept_for_a_while_does_not_come_back(tmp_path: Path, link_dir: Path) -> None:
     """What is remembered is again what the file says."""
     state = tmp_path / "state"

@@ -11,7 +11,7 @@ The rules of this file:
 * A file that somebody removed, or whose directory was replaced, is written again at once, not with the next
   change, which may be days away. If that fails, it is known before the daemon ends and the memory with it.
 * While the daemon serves, a slow disk delays only answers to Allocate, by LONGEST_S at most. Changes in the
-  meantime are saved together. Until then, the memory is kept beside the links: it survives a kill, but not a
+  meantime are saved together. The memory is kept beside the links before that: it survives a kill, but not a
   power cut.
 """
 
@@ -37,7 +37,7 @@ LONGEST_S = 10.0
 
 _TO_USE_IT = (
     "the pods of this node got their devices without it; to use it, drain the node, stop genericdp, "
-    "rename the file to 'memory.json' and start genericdp"
+    "{}rename the file to 'memory.json' and start genericdp"
 )
 
 _log = log.get(__name__)
@@ -83,8 +83,8 @@ class Saving:
                 self._memory = of_any_boot(self._memory)
         elif self._state.is_spare:
             self.save()
-        elif self._state.has_old_spare:
-            self._state.drop_spare()
+        else:
+            self._state.keep(self._state.writer.dump(self._memory))
         self._watch = DirectoryWatch(os.path.dirname(self._state.path), self._hear)
         self._hear(frozenset())
         return self._memory
@@ -121,10 +121,10 @@ class Saving:
             self._timer.cancel()
             self._timer = None
         self._data = self._state.writer.dump(self._memory)
-        if self._disk.queue() or not self._disk.do(self._state.job(self._data), self._see_tried):
-            self._state.keep(self._data)
-            if self._late is None:
-                self._late = asyncio.get_running_loop().call_later(LONGEST_S, self._see_late)
+        self._state.keep(self._data)
+        waits = self._disk.queue() or not self._disk.do(self._state.job(self._data), self._see_tried)
+        if waits and self._late is None:
+            self._late = asyncio.get_running_loop().call_later(LONGEST_S, self._see_late)
 
     async def settled(self) -> None:
         """Wait until the last memory is saved, or cannot be saved now; for LONGEST_S at most."""
@@ -169,14 +169,12 @@ class Saving:
             self._retry.failed()
             raise
         self._retry.succeeded()
-        if self._state.is_in_place and not self._disk.left:
-            self._state.drop_spare()
         self._on_tried(None)
         if aside:
             _log.warning(
                 "another saved memory took the place of this daemon's, and is kept aside",
                 file=aside,
-                hint=_TO_USE_IT,
+                hint=_TO_USE_IT.format(f"remove '{self._state.spare}', " if self._state.spare else ""),
             )
 
     def _see_late(self) -> None:
@@ -205,5 +203,4 @@ class Saving:
                 _log.warning("the saved memory was removed, saving it again", file=self._state.path)
             self.save()
         else:
-            self._state.keep(self._data)
             self.save_within(AGAIN_S, self._memory)

@@ -10,10 +10,10 @@ The rules of this file:
   be forgotten.
 * A file that this process has neither read nor written is never replaced: its file system may have been
   mounted after the start. It is kept aside: pods got their devices according to this process's memory.
-* While the file cannot be written, or a slow disk has not written it, the memory is kept beside the links.
-  These last until the next boot. It does not count if a memory in the file was saved later in this boot. A
-  note says what may be in the file, by digests, because the state directory may be moved to another disk.
-  Anything else is kept aside.
+* Before the file is written, the memory is kept beside the links, which last until the next boot. The disk
+  may be full or slow, or somebody may put an old file in place while no daemon runs. What is kept does not
+  count if the memory in the file was saved later in this boot. A note says what may be in the file, by
+  digests, because the state directory may be moved to another disk. Anything else is kept aside.
 """
 
 import hashlib
@@ -73,17 +73,16 @@ class StateFile:
     """`memory.json` in the state directory. All but what `job` returns runs in one thread, the event loop's.
 
     boot      the id of this boot, "" if it is not known
-    link_dir  where the memory is kept while it cannot be saved, "" for nowhere
+    link_dir  where the memory is kept as well, "" for nowhere
+    spare     the path of that file, "" if there is none
     is_spare  the memory that was loaded was kept there, and is not in the file
-    has_old_spare  another memory is kept there, which must not count later, when the file may be lost
-    is_in_place  whether the last job that succeeded found its file in its place at the end
     writer    renders the memory; `prepare` does ahead the part that takes longest
     """
 
     def __init__(self, directory: str, boot: str = "", link_dir: str = "") -> None:
         self.path = os.path.join(directory, "memory.json")
-        self.is_spare = self.has_old_spare = self.is_in_place = False
-        self._spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
+        self.is_spare = False
+        self.spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
         # Where a file that could not be understood is to be kept, and where another one was.
         self._saved, self._broken, self._moved_to = b"", "", ""
         # What the last job writes or wrote. Besides that and what was saved, the digests of what may be in
@@ -100,7 +99,7 @@ class StateFile:
         Raises BrokenStateError if its content cannot be understood; the next job keeps it aside. Raises
         GenericdpError if it cannot be read, or if others can write it.
         """
-        self._saved, self._broken, self.is_spare, self.has_old_spare = b"", "", False, False
+        self._saved, self._broken = b"", ""
         try:
             memory = self._load()
         except BrokenStateError:
@@ -172,7 +171,6 @@ class StateFile:
             aside, self._moved_to = aside or self._moved_to, ""
             self._saved, self._broken = data, ""
         self._own = []
-        self.is_in_place = identity_at(self.path) == self._file
         return aside
 
     def _see_failed(self, found: FileIdentity | None, data: bytes, aside: str) -> None:
@@ -187,19 +185,19 @@ class StateFile:
             self._moved_to = aside or self._moved_to
 
     def keep(self, data: bytes) -> bool:
-        """Keep a memory beside the links, because a job has failed or runs. False if that is impossible.
+        """Keep a memory beside the links. False if that is impossible.
 
         This does not wait for the disk of the state directory.
         """
         # Without that directory, no pod has a link there.
-        if not (self._spare and os.path.isdir(os.path.dirname(self._spare))):
+        if not (self.spare and os.path.isdir(os.path.dirname(self.spare))):
             return False
-        if self._kept == (data, identity_at(self._spare)):
+        if self._kept == (data, identity_at(self.spare)):
             return True
         own = [*self._own, _digest(self._saved), _digest(self._written)]
         try:
             note = json.dumps(own).encode()
-            self._kept = data, write_whole(self._spare, note + b"\n" + self._timed(data), sync=False)
+            self._kept = data, write_whole(self.spare, note + b"\n" + self._timed(data), sync=False)
         except (OSError, UntrustedError):
             return False
         return True
@@ -218,12 +216,11 @@ class StateFile:
         with suppress(
             OSError, UntrustedError, TypeError, ValueError, RecursionError, saved.UnreadableMemoryError
         ):
-            kept = read_whole(self._spare)[0] if self._spare else b""
+            kept = read_whole(self.spare)[0] if self.spare else b""
             note, _, data = kept.partition(b"\n")
             memory, kept_at = saved.load(data, self._boot), saved.since_boot_ns(data, self._boot)
             saved_at = saved.since_boot_ns(self._saved, self._boot)
-            self.has_old_spare = kept_at is None or kept_at < (-1 if saved_at is None else saved_at)
-            if not self.has_old_spare:
+            if kept_at is not None and (saved_at is None or kept_at >= saved_at):
                 if self._saved and _digest(saved.untimed(self._saved)) not in json.loads(note):
                     # It was only read because it is in the place of this memory's.
                     self._file, self._saved = None, b""
@@ -239,11 +236,6 @@ class StateFile:
             return saved.untimed(read_whole(self.path)[0])
         except (OSError, UntrustedError):
             return b""
-
-    def drop_spare(self) -> None:
-        """Remove the memory beside the links, if any."""
-        with suppress(OSError):
-            os.unlink(self._spare)
 
     def may_exist(self) -> bool:
         """Whether there is a file, as far as that can be seen."""

@@ -13,6 +13,7 @@ from tests.scenes.builders import GPU_RULE, a_gpu, a_kfd, a_usb_serial
 from tests.scenes.rules import DOMAIN, FTDI
 from tests.scenes.scene import a_scene, both_runtimes, ids_told, minors_in
 from tests.scenes.service import links_in
+from tests.scenes.state_file import lose
 from tests.scenes.waiting import until
 
 A, B, C = (a_usb_serial(n, port=str(n + 1), serial=serial) for n, serial in enumerate("ABC"))
@@ -102,7 +103,7 @@ async def test_what_pods_hold_has_room_first_also_if_the_memory_was_lost(short_d
         scene.plug(A)
         await until(lambda: scene.daemon.inventory.refusals)
         await scene.service.stop()
-        Path(scene.settings.state_dir, "memory.json").unlink()
+        lose(scene.settings)
         await scene.service.start()
         (mine,) = ids_told(pod.container("main"))
         await until(lambda: mine in scene.daemon.inventory.offers[FTDI].ids)

@@ -17,6 +17,7 @@ from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, Scene, a_scene, both_generations
 from tests.scenes.service import settings_below
 from tests.scenes.shortage import a_file_system_at, fill
+from tests.scenes.state_file import lose
 from tests.scenes.waiting import until
 
 STICK = a_usb_serial(0, serial="A")
@@ -74,7 +75,7 @@ async def test_a_link_says_at_once_that_nobody_shares_the_only_replica(short_dir
         pod = await scene.admit()
         assert "held+ftdi_A.0" in {path.name for path in Path(scene.settings.link_dir).iterdir()}
         await scene.service.stop()
-        Path(scene.settings.state_dir, "memory.json").unlink()
+        lose(scene.settings)
         scene.edit_rules(FTDI_RULE + "replicas = 2\n")
         await scene.service.start()
         await scene.until_allocatable(1, capacity=2)
@@ -189,7 +190,7 @@ async def test_a_device_waits_for_who_had_a_replica_of_it_even_if_the_memory_was
         await scene.until_allocatable(2)
         pod = await scene.admit()
         await scene.service.stop()
-        Path(scene.settings.state_dir, "memory.json").unlink()
+        lose(scene.settings)
         scene.edit_rules(FTDI_RULE)
         scene.unplug(STICK)
         await scene.service.start()

@@ -18,6 +18,7 @@ from tests.scenes.rules import FTDI, FTDI_RULE, KIT, KIT_RULE, MODEM, MODEM_RULE
 from tests.scenes.scene import Scene, a_scene, both_runtimes, ids_told, minors_in, nodes_in
 from tests.scenes.service import links_in, settings_below
 from tests.scenes.shortage import a_file_system_at, read_only
+from tests.scenes.state_file import lose
 from tests.scenes.waiting import until
 
 pytestmark = pytest.mark.usefixtures("pods_leave_at_once")
@@ -57,7 +58,7 @@ async def two_pods(scene: Scene) -> tuple[PodStatus, PodStatus]:
 
 async def restart_without(scene: Scene, loss: Loss) -> None:
     await scene.service.stop()
-    loss(Path(scene.settings.state_dir) / "memory.json")
+    lose(scene.settings, loss)
     await scene.service.start()
 
 
@@ -109,7 +110,7 @@ async def test_a_twin_of_a_pod_goes_to_nobody_else_though_the_memory_was_never_s
     with never_saved(short_dir / "state"):
         async with a_scene(short_dir, FIRST) as scene:
             pods = await two_pods(scene)
-            await restart_without(scene, lambda _: Path(scene.settings.link_dir, ".memory").unlink())
+            await restart_without(scene, lambda _: None)
             await check(scene, *pods)
 
 
@@ -117,7 +118,8 @@ async def test_a_memory_that_could_not_be_saved_outlives_the_daemon(short_dir: P
     with never_saved(short_dir / "state"):
         async with a_scene(short_dir, FIRST) as scene:
             one, other = await two_pods(scene)
-            await restart_without(scene, lambda _: None)
+            await scene.service.stop()
+            await scene.service.start()
             assert told(scene) == {PLAIN: "Healthy", OF_SECOND: "Healthy"}
             for pod in (one, other):
                 await scene.kubelet.restart_container(pod, "main")

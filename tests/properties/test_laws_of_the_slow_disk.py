@@ -34,7 +34,8 @@ OTHERS = ("backup", "stranger")
 
 #: A number is a memory that is saved: few, so that one comes back that was there before.
 steps = st.lists(
-    st.sampled_from([1, 2, 3, "kill", *OTHERS, *ANSWERS, *ANSWERS, "answer", "answer"]), max_size=20
+    st.sampled_from([1, 2, 3, "kill", "restore", *OTHERS, *ANSWERS, *ANSWERS, "answer", "answer"]),
+    max_size=20,
 )
 
 
@@ -69,6 +70,10 @@ class Node:
         elif step == "kill":
             await self._kill()
             self._start()
+        elif step == "restore":
+            await self._kill()
+            await self._put(self._others.get("backup", b""))
+            self._start()
         elif step in OTHERS:
             await self._put(self._others.get(step, b""))
         elif self._slow.waits:
@@ -87,7 +92,6 @@ class Node:
         self._saving.close()
         await idle()
         assert StateFile(str(self._root / "state")).load() == self.last
-        assert [*(self._root / "links").iterdir()] == []
         if not self._is_disturbed:
             assert os.listdir(self._root / "state") == ["memory.json"]
 

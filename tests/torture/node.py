@@ -27,6 +27,7 @@ from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.status import holdings
 from genericdp.core.status.report import report
 from genericdp.files.rulefiles import RuleFiles
+from genericdp.files.state import SPARE
 from genericdp.kubelet import checkpoint
 from genericdp.simulator import CreatedContainer, Generation, Kubelet, ManualClock, Runtime
 from genericdp.simulator.runtimes.cdi_cache import CdiCache
@@ -124,15 +125,13 @@ class TestNode:
 
     def _left_behind(self) -> Callable[[], None]:
         """Record what a killed process would leave behind; the result restores it."""
-        memory = Path(self.settings.state_dir, "memory.json")
-        saved = memory.read_bytes() if memory.exists() else None
+        memories = (Path(self.settings.state_dir, "memory.json"), Path(self.settings.link_dir, SPARE))
+        saved = {path: path.read_bytes() for path in memories if path.exists()}
         specs = {path: path.read_bytes() for path in Path(self.settings.cdi_dir).glob("*.json")}
         sockets = list(self.kubelet.directory.glob("gdp-*.sock"))
 
         def leave() -> None:
-            if saved is not None:
-                memory.write_bytes(saved)
-            for path, text in specs.items():
+            for path, text in (*saved.items(), *specs.items()):
                 path.write_bytes(text)
             for path in (each for each in sockets if not each.exists()):
                 with socket.socket(socket.AF_UNIX) as dead:

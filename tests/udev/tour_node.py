@@ -19,6 +19,7 @@ from typing import Any
 from genericdp.cli.main import main
 from genericdp.errors import GenericdpError
 from genericdp.files.settings import read_settings
+from genericdp.files.state import SPARE
 from genericdp.simulator import Container, Kubelet, Pod
 from genericdp.status import client
 from tests.udev.gadgets import Entry, Gadget, hub, modem, serial_dongle, twins
@@ -173,6 +174,7 @@ class TourNode:
         """While the daemon does not run; it starts again."""
         await self.stop_daemon()
         (STATE / "memory.json").unlink()
+        Path(LINKS, SPARE).unlink()
         await self._start_daemon()
 
     async def stop_daemon(self) -> None:

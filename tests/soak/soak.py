@@ -122,7 +122,7 @@ class Soak:
             and all(healthy.values())
             and state.streams == dict.fromkeys(sorted(rules.AT_REST), 1)
             and not state.complaints
-            and {*state.remembered} == state.links.keys() - {".lock", ".state_dir", ".cdi_dir"}
+            and {*state.remembered} == state.links.keys() - {".lock", ".state_dir", ".cdi_dir", ".memory"}
             and any("/state/last-good/" in file and file.endswith(f"/{rules.MAIN}") for file in state.files)
         )
         return "" if complete else f"the node is not complete: {state}"

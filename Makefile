@@ -20,9 +20,9 @@ demo: .venv/ready  ## this machine's devices and the rules in examples/*.toml, w
 	@$(BIN)/python examples/demo.py $(DEMO)
 
 ##@ Test
+# mypy takes one core. Another one compiles the tests meanwhile, which each process of pytest would do again.
 .PHONY: test
 test: packages .venv/ready .venv-floor/ready  ## lint, types and all tests (uses sudo if not root)
-	@# mypy takes one core. Another one compiles the tests meanwhile, which each process of pytest would do again.
 	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 & $(MAKE) lint types; status=$$?; wait; exit $$status
 	@.ci/python-as-root -m pytest $(PARALLEL)
 

@@ -95,6 +95,13 @@ class Saving:
             self._memory = self._state.load()
         except BrokenStateError as error:
             _log.warning(str(error), hint=error.hint)
+        else:
+            if self._state.broken:
+                _log.warning(
+                    "the saved memory cannot be understood, using the one kept beside the links",
+                    file=self._state.path,
+                    hint=f"the daemon keeps the file as '{self._state.broken}'",
+                )
         return self._memory
 
     def keep(self, memory: Memory) -> Memory:

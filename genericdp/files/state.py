@@ -3,7 +3,7 @@
 The rules of this file:
 
 * The file is written if the memory has changed, or if another file has taken its place since it was last read
-  or written.
+  or written; and if another memory is kept beside the links, which would count as the later one.
 * A file whose content cannot be understood is reported and kept aside; the daemon starts with an empty
   memory.
 * A file that cannot be read now, or that others may have written, is left alone: it may hold what must not
@@ -76,6 +76,7 @@ class StateFile:
     link_dir  where the memory is kept as well, "" for nowhere
     spare     the path of that file, "" if there is none
     is_spare  the memory that was loaded was kept there, and is not in the file
+    broken    where a file that could not be understood is to be kept, "" without one
     writer    renders the memory; `prepare` does ahead the part that takes longest
     """
 
@@ -83,8 +84,9 @@ class StateFile:
         self.path = os.path.join(directory, "memory.json")
         self.is_spare = False
         self.spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
-        # Where a file that could not be understood is to be kept, and where another one was.
-        self._saved, self._broken, self._moved_to = b"", "", ""
+        self.broken = ""
+        # What is in the file as far as that is known, and where another one was kept.
+        self._saved, self._moved_to = b"", ""
         # What the last job writes or wrote. Besides that and what was saved, the digests of what may be in
         # the file, which other jobs wrote. What was kept beside the links, and in which file.
         self._written, self._own = b"", list[str]()
@@ -99,20 +101,18 @@ class StateFile:
         Raises BrokenStateError if its content cannot be understood; the next job keeps it aside. Raises
         GenericdpError if it cannot be read, or if others can write it.
         """
-        self._saved, self._broken = b"", ""
-        try:
-            memory = self._load()
-        except BrokenStateError:
-            if (spare := self._load_spare()) is None:
-                raise
-            memory = spare
-        else:
-            spare = self._load_spare()
+        self._saved, self.broken = b"", ""
+        loaded = self._load()
+        spare = self._load_spare()
         self._saved = saved.untimed(self._saved)
         self.is_spare = spare is not None
-        return memory if spare is None else spare
+        if spare is not None:
+            return spare
+        if isinstance(loaded, BrokenStateError):
+            raise loaded
+        return loaded
 
-    def _load(self) -> Memory:
+    def _load(self) -> Memory | BrokenStateError:
         try:
             data, self._file = read_whole(self.path)
             memory = saved.load(data, self._boot)
@@ -128,9 +128,9 @@ class StateFile:
                 f"'{self.path}' is refused: {error}", hint=f"{error.hint}; {_NOT_WITHOUT_IT}"
             ) from error
         except saved.UnreadableMemoryError as error:
-            self._broken = _free(f"{self.path}.broken")
-            hint = f"the daemon keeps it as '{self._broken}' and starts with an empty memory"
-            raise BrokenStateError(f"'{self.path}' {error}", hint=hint) from error
+            self.broken = _free(f"{self.path}.broken")
+            hint = f"the daemon keeps it as '{self.broken}' and starts with an empty memory"
+            return BrokenStateError(f"'{self.path}' {error}", hint=hint)
         self._saved = data
         return memory
 
@@ -141,9 +141,10 @@ class StateFile:
         its place, "" without one, and raises GenericdpError.
         """
         self._written = data
-        return partial(self._write, data, self._timed(data))
+        is_current = self._kept is None or self._kept[0] == data
+        return partial(self._write, data, self._timed(data), is_current=is_current)
 
-    def _write(self, data: bytes, timed: bytes) -> str:
+    def _write(self, data: bytes, timed: bytes, *, is_current: bool) -> str:
         found = identity_at(self.path)
         if self.was_replaced() and self._saved and self._content() == self._saved:
             self._file = found  # It was touched, or put back from a backup.
@@ -156,9 +157,9 @@ class StateFile:
             now = identity_at(self.path)
             is_own = now is not None and now == self._file
             aside = "" if now is None or is_own else _aside(self.path, now)
-            return self._broken if is_own and self._broken else aside
+            return self.broken if is_own and self.broken else aside
 
-        if not (data == self._saved and is_own):
+        if not (data == self._saved and is_own and is_current):
             try:
                 self._file = write_whole(self.path, timed, keep_as=keep_as)
             except UntrustedError as error:
@@ -169,7 +170,7 @@ class StateFile:
                 cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
                 raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=cure) from error
             aside, self._moved_to = aside or self._moved_to, ""
-            self._saved, self._broken = data, ""
+            self._saved, self.broken = data, ""
         self._own = []
         return aside
 
@@ -181,7 +182,7 @@ class StateFile:
         self._own = [*self._own, _digest(self._saved), _digest(data)][-_MOST_DIGESTS:]
         if now is None or self._content() == data:
             # The new file is there, but not safe from a power cut. Or none is: the old one was moved.
-            self._file, self._saved, self._broken = now, b"", ""
+            self._file, self._saved, self.broken = now, b"", ""
             self._moved_to = aside or self._moved_to
 
     def keep(self, data: bytes) -> bool:
@@ -212,20 +213,28 @@ class StateFile:
         return GenericdpError(message, hint=_until_then(is_kept))
 
     def _load_spare(self) -> Memory | None:
-        """The memory beside the links, if it is of this boot and later than the one that was read, if any."""
+        """The memory beside the links, if it is of this boot and later than the one in the file."""
         with suppress(
             OSError, UntrustedError, TypeError, ValueError, RecursionError, saved.UnreadableMemoryError
         ):
-            kept = read_whole(self.spare)[0] if self.spare else b""
-            note, _, data = kept.partition(b"\n")
-            memory, kept_at = saved.load(data, self._boot), saved.since_boot_ns(data, self._boot)
-            saved_at = saved.since_boot_ns(self._saved, self._boot)
-            if kept_at is not None and (saved_at is None or kept_at >= saved_at):
-                if self._saved and _digest(saved.untimed(self._saved)) not in json.loads(note):
+            kept, file = read_whole(self.spare)
+            note, _, timed = kept.partition(b"\n")
+            data, in_file = saved.untimed(timed), saved.untimed(self._saved)
+            memory = None
+            if data != in_file:
+                if not self._is_later(timed):
+                    return None
+                memory = saved.load(timed, self._boot)
+                if in_file and _digest(in_file) not in json.loads(note):
                     # It was only read because it is in the place of this memory's.
                     self._file, self._saved = None, b""
-                return memory
+            self._kept = data, file
+            return memory
         return None
+
+    def _is_later(self, kept: bytes) -> bool:
+        kept_at, saved_at = (saved.since_boot_ns(each, self._boot) for each in (kept, self._saved))
+        return kept_at is not None and (saved_at is None or kept_at >= saved_at)
 
     def _timed(self, data: bytes) -> bytes:
         return saved.timed(data, time.clock_gettime_ns(time.CLOCK_BOOTTIME)) if self._boot else data

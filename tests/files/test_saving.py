@@ -625,8 +625,23 @@ async def test_a_memory_that_is_mounted_after_the_start_and_full_is_kept_aside_a
         assert saved(state) == memory(1)
 
 
+def test_what_was_before_is_saved_again_if_there_is_no_room_for_it_beside_the_links(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    state = tmp_path / "state"
+    with a_file_system_at(state):
+        save(StateFile(str(state), this_boot(), str(link_dir)), memory(1))
+        kept(state, link_dir, 2)
+        now = StateFile(str(state), this_boot(), str(link_dir))
+        assert now.load() == memory(2)
+        now.job(now.writer.dump(memory(1)))()
+        assert StateFile(str(state), this_boot(), str(link_dir)).load() == memory(1)
+
+
 @pytest.mark.parametrize("how", ["with its file", "with a damaged file", "without its file"])
-async def test_it_counts_on_another_disk(tmp_path: Path, link_dir: Path, how: str) -> None:
+async def test_it_counts_on_another_disk(
+    tmp_path: Path, link_dir: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """A disk that is full or fails is replaced while the daemon does not run."""
     state, other = tmp_path / "state", tmp_path / "other"
     with a_file_system_at(state):
@@ -641,7 +656,13 @@ async def test_it_counts_on_another_disk(tmp_path: Path, link_dir: Path, how: st
     assert saving.begin() == memory(2)
     saving.close()
     assert saved(other) == memory(2)
-    assert (other / "memory.json.broken").exists() is (how == "with a damaged file")
+    is_damaged = how == "with a damaged file"
+    assert (other / "memory.json.broken").exists() is is_damaged
+    file = other / "memory.json"
+    said = [(record.message, fields_of(record)) for record in caplog.records]
+    damaged = "the saved memory cannot be understood, using the one kept beside the links"
+    hint = f"the daemon keeps the file as '{file}.broken'"
+    assert said == ([(damaged, {"file": str(file), "hint": hint})] if is_damaged else [])
 
 
 def test_it_counts_once_its_file_is_back(tmp_path: Path, link_dir: Path) -> None:

@@ -8,6 +8,7 @@ import os
 import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -17,7 +18,7 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
 from genericdp.files import state, whole_file
 from genericdp.files.saving import Saving
-from genericdp.files.state import StateFile
+from genericdp.files.state import SPARE, StateFile, this_boot
 from genericdp.files.whole_file import FileIdentity
 from tests.scenes.slow_disk import SlowDisk, a_slow_disk
 from tests.scenes.waiting import idle, until
@@ -32,9 +33,12 @@ ANSWERS = {
 #: What somebody else puts in the place of the saved memory: what was saved first, and one of another node.
 OTHERS = ("backup", "stranger")
 
+#: Whether there is room beside the links.
+BESIDE = {"no room": True, "room": False}
+
 #: A number is a memory that is saved: few, so that one comes back that was there before.
 steps = st.lists(
-    st.sampled_from([1, 2, 3, "kill", "restore", *OTHERS, *ANSWERS, *ANSWERS, "answer", "answer"]),
+    st.sampled_from([1, 2, 3, "kill", "restore", *BESIDE, *OTHERS, *ANSWERS, *ANSWERS, "answer", "answer"]),
     max_size=20,
 )
 
@@ -44,19 +48,22 @@ class _KilledError(Exception):
 
 
 class Node:
-    """A node whose daemon is killed and started again. `last`: the memory that must not be lost."""
+    """A node whose daemon is killed and started again.
+
+    last     the memory that must not be lost
+    is_full  there is no room beside the links
+    """
 
     def __init__(self, root: Path, slow: SlowDisk) -> None:
         self.last = Memory()
         self._root = root
         self._slow = slow
-        self._is_disturbed = False
+        self._is_disturbed = self.is_full = False
         self._others = {"stranger": saved.dump(Memory(ties={"ftdi_SAME": "port 9"}), "another boot")}
         (root / "links").mkdir()
         (root / "state").mkdir(mode=0o700)
-        self._start()
 
-    def _start(self) -> None:
+    def start(self) -> None:
         self._saving = self._saved()
         assert self._saving.begin() == self.last
 
@@ -68,20 +75,36 @@ class Node:
             self.last = Memory(ties={"ftdi_SAME": f"port {step}"})
             self._saving.save_within(0.0, self.last)
         elif step == "kill":
+            was_safe = self.is_safe()
             await self._kill()
-            self._start()
+            if not was_safe:
+                self.last = self.look()
+            self.start()
         elif step == "restore":
-            await self._kill()
-            await self._put(self._others.get("backup", b""))
-            self._start()
+            if self._is_kept():
+                await self._kill()
+                await self._put(self._others.get("backup", b""))
+                self.start()
+        elif step in BESIDE:
+            self.is_full = BESIDE[step]
         elif step in OTHERS:
-            await self._put(self._others.get(step, b""))
+            if self._is_kept():
+                await self._put(self._others.get(step, b""))
         elif self._slow.waits:
             before = self._slow.begun
             self._is_disturbed |= ANSWERS[step] is not None
             self._slow.answer_one(ANSWERS[step])
             await until(lambda: self._slow.begun > before or not self._saving._disk.is_busy)
         await self._until_stuck()
+
+    def is_safe(self) -> bool:
+        """Whether its last memory is saved or kept: without room beside the links, nothing promises both."""
+        waits = self._saving._disk.is_busy or self._saving._retry.waits
+        return self._is_kept() or not waits
+
+    def _is_kept(self) -> bool:
+        kept = self._root / "links" / SPARE
+        return kept.exists() and saved.load(kept.read_bytes().partition(b"\n")[2], this_boot()) == self.last
 
     def look(self) -> Memory:
         """What a process would find that is started after a kill in this moment."""
@@ -123,6 +146,8 @@ class Node:
 
 
 @given(steps)
+# What was there before comes back, and only the file can say so.
+@example([1, *["answer"] * 8, 2, "answer", "answer", "full", *["answer"] * 2, "no room", 1, *["answer"] * 8])
 # The disk does not even say which file is there, before the write, in the middle, and after it has failed.
 @example([1, "damaged", "answer", "full", "full", 2, "damaged"])
 def test_whatever_a_disk_does_a_kill_loses_nothing(steps: list[int | str]) -> None:
@@ -137,11 +162,20 @@ def test_whatever_a_disk_does_a_kill_loses_nothing(steps: list[int | str]) -> No
                     return None
                 return whole_file.identity_at(path)
 
-            patch.setattr(state, "identity_at", identity_at)
             node = Node(root, slow)
+
+            def write_whole(path: str, data: bytes, **how: Any) -> FileIdentity:
+                if path.endswith(SPARE) and node.is_full:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return whole_file.write_whole(path, data, **how)
+
+            patch.setattr(state, "identity_at", identity_at)
+            patch.setattr(state, "write_whole", write_whole)
+            node.start()
             for step in steps:
                 await node.do(step)
-                assert node.look() == node.last
+                if node.is_safe():
+                    assert node.look() == node.last
             await node.end()
 
     with TemporaryDirectory(prefix="gdp-", ignore_cleanup_errors=True) as directory:

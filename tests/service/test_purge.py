@@ -19,7 +19,7 @@ for each in /var/lib /run /etc /dev; do mount -t tmpfs -o mode=755 tmpfs "$each"
 touch /dev/null; mount --bind "$1" /dev/null
 mkdir -p /var/lib/kubelet/device-plugins/.genericdp-lock /run/cdi/.genericdp-daemon
 mkdir -p /var/lib/genericdp/last-good /run/cdi /run/genericdp /etc/genericdp/rules.d /dev/genericdp
-touch /var/lib/genericdp/memory.json /var/lib/genericdp/.lock /dev/genericdp/.lock
+touch /var/lib/genericdp/memory.json /var/lib/genericdp/.lock /dev/genericdp/.lock /dev/genericdp/.memory
 touch /var/lib/genericdp/last-good/50-fuse.toml
 touch /run/cdi/genericdp_fuse.json /run/cdi/others.json /run/genericdp/control.sock
 touch /etc/genericdp/rules.d/50-fuse.toml /etc/genericdp/rules.d/README
@@ -34,6 +34,7 @@ ALL = sorted(
     [
         *OTHERS,
         "/dev/genericdp/.lock",
+        "/dev/genericdp/.memory",
         "/dev/genericdp/fuse",
         "/etc/genericdp/rules.d/50-fuse.toml",
         "/run/cdi/.genericdp-daemon",

@@ -162,7 +162,9 @@ class Bench:
             )
 
     def restart(self, boot: str) -> None:
-        self.node.memory = saved.load(saved.dump(self.node.memory, "before"), boot)
+        text = saved.dump(self.node.memory, "before")
+        assert saved.dump(saved.load(text, "before"), "before") == text
+        self.node.memory = saved.load(text, boot)
         self.look()
 
     def start_again(self) -> None:
@@ -203,9 +205,11 @@ begun = st.tuples(st.integers(0, len(RULES) - 1), st.lists(st.integers(0, 7), mi
 
 
 def check(bench: Bench, rules: tuple[str, ...], begin: tuple[int, list[int]], history: list[Step]) -> None:
-    """Check a history whose edits choose among these rules."""
+    """Check a history whose edits choose among these rules. What is not bound yet comes before the pods."""
     first, admitted = begin
     bench.edit(rules[first % len(rules)])
+    bench.unbound = set()
+    bench.look()
     # Only what was Healthy before is given out.
     bench.look()
     for number in admitted:
@@ -235,11 +239,30 @@ def test_a_pod_of_twins_has_its_own_again_under_the_rules_that_gave_it(
     check(Bench(units=TWINS), tuple(RULES), begin, history)
 
 
-@example((1, [0, 0]), [("bind", "P", 0), ("restart", "after"), ("delete", 0), ("restart", "before")])
-@example((0, [1]), [("plug", "P", "4"), ("bind", "P", 0), ("plug", "P", "4")])
-@example((0, [1]), [("plug", "P", "4"), ("bind", "P", 0), ("plug", "P", "3"), ("bind", "P", 0)])
-@given(begun, st.lists(st.one_of(steps, plugging), max_size=14))
+#: Device nodes that are there only after the rules.
+late = st.sets(st.sampled_from([("P", "0"), ("Q", "10")]))
+
+#: The unit was there with one of its siblings when the pod came, and comes with the other one.
+ONE_BY_ONE = [("bind", "P", 1), ("bind", "P", 0), ("plug", "P", "4"), ("bind", "P", 1)]
+
+
+@example((1, [0, 0]), [("bind", "P", 0), ("restart", "after"), ("delete", 0), ("restart", "before")], set())
+@example((0, [1]), [("plug", "P", "4"), ("bind", "P", 0), ("plug", "P", "4")], set())
+@example((0, [1]), [("plug", "P", "4"), ("bind", "P", 0), ("plug", "P", "3"), ("bind", "P", 0)], set())
+@example((0, [1]), [("plug", "P", "4"), ("plug", "P", "4")], {("P", "0")})
+@given(begun, st.lists(st.one_of(steps, plugging), max_size=14), late)
 def test_a_pod_has_its_own_sibling_whichever_comes_first_at_another_port(
-    begin: tuple[int, list[int]], history: list[Step]
+    begin: tuple[int, list[int]], history: list[Step], late: set[tuple[str, str]]
 ) -> None:
-    check(Bench(nodes=SIBLINGS), ("a tty each", "by property", "shared", "renamed"), begin, history)
+    rules = ("a tty each", "by property", "shared", "renamed")
+    check(Bench(nodes=SIBLINGS, unbound=late), rules, begin, history)
+
+
+@example((0, [0]), [("plug", "P", "4"), ("plug", "P", "4")], {("P", "0")})
+@example((0, [0]), [("delete", 0), ("bind", "P", 0), ("admit", 0), ("plug", "P", "4"), *ONE_BY_ONE], set())
+@given(begun, st.lists(st.one_of(steps, plugging), max_size=14), late)
+def test_a_pod_has_the_siblings_of_its_unit_whichever_comes_first_at_another_port(
+    begin: tuple[int, list[int]], history: list[Step], late: set[tuple[str, str]]
+) -> None:
+    groups = ("whole units of one node", "whole units", "whole units by property", "whole and shared")
+    check(Bench(nodes=SIBLINGS, unbound=late), (*groups, "all as one"), begin, history)

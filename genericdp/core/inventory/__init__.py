@@ -32,7 +32,8 @@ several nodes). Pods get the link, never the kernel's name, so the answer that t
 stays right when ttyUSB0 becomes ttyUSB3.
 
 **Siblings** are nodes that nothing but their order tells apart, such as the ports of a card without numbers.
-Each keeps its number and its id for as long as it is plugged in: its directory in sysfs is remembered.
+Each keeps its number and its id for as long as it is plugged in: its directory in sysfs is remembered. A unit
+that is plugged in again has the numbers that it had, at any port.
 Wireless units without an address are siblings as well, even if only one of them is there.
 
 **Shared** nodes, such as `/dev/kfd`, go along with every device of a resource. They belong to none of
@@ -42,8 +43,8 @@ All of this is a function of the rules and the udev devices. The builder keeps w
 and sorts only the snapshots that an event replaced; a new builder comes to the same result. What has to
 outlive a device or a restart is `genericdp.core.memory`.
 
-Read in this order: `place`, `part`, `past`, `identity`, `plugged`, `claims`, `group`, `twins`, `offer`,
-`compose` (one device), `naming`, `inventory`, `shared`, `sorting`, `build`.
+Read in this order: `place`, `part`, `past`, `identity`, `plugged`, `siblings`, `claims`, `group`, `twins`,
+`offer`, `compose` (one device), `naming`, `inventory`, `shared`, `sorting`, `build`.
 
 Does not belong here: what a container gets for an id (`genericdp.core.allocate`), and why
 (`genericdp.core.explain`).

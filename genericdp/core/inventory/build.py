@@ -110,7 +110,9 @@ class Builder:
         for group in groups:
             try:
                 identity = identity_of(group)
-                identified.append((group, replace(identity, twins=twins_of(group, identity))))
+                spots = self.claims.plugged.with_homes(identity.spots)
+                identity = replace(identity, twins=twins_of(group, identity), spots=spots)
+                identified.append((group, identity))
             except UnidentifiedError as error:
                 refusals += group.refusals(str(error))
         return identified, refusals

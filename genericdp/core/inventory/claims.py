@@ -23,7 +23,8 @@ from genericdp.core.buses.port import is_usb, port_on_a_bus, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import NO_PAST, Past
 from genericdp.core.inventory.place import Place, locate, nodes_of_unit
-from genericdp.core.inventory.plugged import NO_GROUPS, NOTHING_PLUGGED, Sighting, Told
+from genericdp.core.inventory.plugged import NOTHING_PLUGGED, Told
+from genericdp.core.inventory.siblings.groups import NO_GROUPS, Sighting
 from genericdp.core.rules.match import Condition, Match, PropertyCondition, UsbCondition, usb_value
 from genericdp.core.rules.node_names import names_in
 from genericdp.core.rules.pattern import Test
@@ -295,6 +296,5 @@ class Claims:
 
 
 def _sightings(examined: Iterable[Examined]) -> Iterator[Sighting]:
-    for each in examined:
-        if each.device.device_node is not None and each.place is not None:
-            yield each.device, each.place.spot
+    nodes = ((each.device, each.place) for each in examined if each.device.device_node is not None)
+    return ((device, place.spot) for device, place in nodes if place is not None)

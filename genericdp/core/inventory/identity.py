@@ -63,7 +63,7 @@ class Identity:
     place     the place within the unit, "" for the unit as a whole
     port      where the unit is connected
     order     `order_of` it, used only for siblings that nothing else tells apart
-    spots     where its nodes are: by them, siblings keep their ids
+    spots     where its nodes are, or were before they came to another port: by them, siblings keep their ids
     is_spread whether its parts may be at several ports: then no port, and no number of a sibling, is its own
     twins     what it would have in common with twins, whether it has any or not
     """

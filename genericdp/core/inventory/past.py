@@ -116,6 +116,7 @@ class Past:
     known_ports  unit -> exact port where it was last seen, which tells the first of two twins
     siblings     the numbers of siblings of remembered devices
     known_at     the numbers of remembered devices at a spot that siblings share
+    alike        the spots that siblings share where devices are remembered with a serial number and place
     spots_of     where the nodes of a device are or were, by its id
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
@@ -136,6 +137,7 @@ class Past:
     known_ports: Ties = field(default_factory=dict)
     siblings: Siblings = field(default_factory=dict)
     known_at: Callable[[Spot], Mapping[int, Known]] = lambda _: {}
+    alike: Callable[[str, str], Collection[Spot]] = lambda *_: ()
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
     port_of: Callable[[str], str] = lambda _: ""
     port_at: Callable[[str, Collection[Spot]], str] = lambda *_: ""

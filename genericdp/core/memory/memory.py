@@ -74,7 +74,14 @@ class Memory:
         if self.is_of_earlier_release:
             # It did not number siblings.
             return past
-        return replace(past, siblings=self.siblings, known_at=_Numbers(self), spots_of=self._spots_of)
+        numbers = _Numbers(self)
+        return replace(
+            past,
+            siblings=self.siblings,
+            known_at=numbers,
+            alike=numbers.alike,
+            spots_of=self._spots_of,
+        )
 
     @property
     def known_ports(self) -> Ties:
@@ -183,6 +190,17 @@ class _Numbers:
 
     def __call__(self, spot: Spot) -> Mapping[int, Known]:
         return self._at.get(spot, {})
+
+    def alike(self, serial: str, within: str) -> Collection[Spot]:
+        """The spots where something is remembered with this serial number and place."""
+        return self._alike.get((serial, within), ())
+
+    @cached_property
+    def _alike(self) -> Mapping[tuple[str, str], Collection[Spot]]:
+        found: dict[tuple[str, str], list[Spot]] = {}
+        for spot in self._at:
+            found.setdefault((spot.serial, spot.within), []).append(spot)
+        return found
 
     @cached_property
     def _at(self) -> Mapping[Spot, Mapping[int, Known]]:

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import Known, Past, Seen
 from genericdp.core.inventory.place import UNKNOWN, Spot, locate
-from genericdp.core.inventory.plugged import Plugged, plugged_of
+from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.inventory.siblings.groups import plugged_of
 from tests.core.memory.test_renewal import SERIAL_CARD
-from tests.scenes.builders import a_usb_node
+from tests.scenes.builders import a_device, a_usb_device, a_usb_node
 
 
 def a_sibling(minor: int) -> UdevDevice:
@@ -91,6 +94,35 @@ def test_a_number_that_is_remembered_of_several_values_is_that_of_none() -> None
     assert both.in_doubt == {SPOT: [C, D]}
 
 
+#: Where the second unit with the serial number was.
+OTHER = SPOT._replace(port="/sys/devices/pci0000:00/0000:00:14.0 usb 8")
+
+
+def moved(past: Past, *minors: int) -> Plugged:
+    """The siblings of the unit with these minor numbers after it has come at another port."""
+    unit = a_usb_device("9", serial="A")
+    nodes = [a_usb_node(unit, "tty", f"ttyACM{each}", number=f"c 166:{each}") for each in minors]
+    alike = {(SPOT.serial, SPOT.within): tuple(past.siblings)}
+    return plugged_of(nodes, replace(past, alike=lambda *key: alike.get(key, ())))
+
+
+def test_siblings_have_the_numbers_at_another_port_that_they_had() -> None:
+    past = after(plugged_of([A, B, C], after(plugged_of([B, C]))), 0)
+    assert numbers(moved(past, 0, 1, 2)) == {"ttyACM0": 2, "ttyACM1": 0, "ttyACM2": 1}
+    assert [*moved(past, 0, 1).in_doubt.values()] != [], "one of them is missing"
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("others", [[0, 1], [1, 0]])
+def test_siblings_of_one_of_two_units_are_in_doubt_if_the_numbers_of_the_two_differ(
+    others: list[int], is_held: bool
+) -> None:
+    past = after(plugged_of([A, B]), *range(2 * is_held))
+    theirs = dict(zip(others, past.siblings[SPOT].values(), strict=True))
+    here = moved(replace(past, siblings={OTHER: theirs, **past.siblings}), 0, 1)
+    assert bool(here.in_doubt) is (is_held and others == [1, 0])
+
+
 def test_a_number_of_an_earlier_release_may_be_that_of_any_sibling() -> None:
     assert [*plugged_of([A, B]).nodes_at(at(UNKNOWN))] == [A, B]
 
@@ -100,10 +132,17 @@ def test_how_many_siblings_there_are() -> None:
     assert plugged_of([]).count_at(at(1)) == 0
 
 
-def test_a_missing_number_is_free_again_unless_a_remembered_device_has_it() -> None:
+def test_all_numbers_of_a_unit_on_usb_are_kept_as_long_as_one_of_its_devices_is_remembered() -> None:
     here = plugged_of([A], after(plugged_of([A, B, C])))
-    assert {*here.remembered([at(0), at(2)])[SPOT]} == {0, 2}
-    assert {*here.remembered([at(1)])[SPOT]} == {0, 1}
+    assert {*here.remembered([at(0)])[SPOT]} == {0, 1, 2}
+
+
+def test_a_missing_number_of_software_is_free_again_unless_a_remembered_device_has_it() -> None:
+    cameras = [a_device(f"/sys/devices/virtual/x/x{number}", node=f"/dev/x{number}") for number in range(3)]
+    spot = locate(cameras[0]).spot
+    here = plugged_of(cameras[:1], Past(siblings=plugged_of(cameras).siblings))
+    assert {*here.remembered([spot, spot._replace(number=2)])[spot]} == {0, 2}
+    assert {*here.remembered([spot._replace(number=1)])[spot]} == {0, 1}
 
 
 def test_all_numbers_are_kept_while_none_of_the_siblings_is_there() -> None:
@@ -117,6 +156,5 @@ def test_nothing_is_remembered_of_siblings_that_no_remembered_device_has() -> No
     assert both.remembered([Spot("elsewhere", "", "if00")]) == {}
 
 
-def test_one_that_is_alone_needs_no_memory_of_siblings() -> None:
-    one = plugged_of([A], after(plugged_of([A, B])))
-    assert one.remembered([at(0)]) == {}
+def test_one_that_has_always_been_alone_needs_no_memory_of_siblings() -> None:
+    assert plugged_of([A]).remembered([at(0)]) == {}

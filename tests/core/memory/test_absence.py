@@ -7,7 +7,7 @@ import pytest
 
 from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.inventory import Inventory, Refusal
-from genericdp.core.inventory.plugged import plugged_of
+from genericdp.core.inventory.siblings.groups import plugged_of
 from genericdp.core.memory.absence import Absence
 from tests.scenes.builders import a_device, a_modem, a_usb_device, a_usb_interface, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule

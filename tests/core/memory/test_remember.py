@@ -10,7 +10,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.place import Spot
-from genericdp.core.inventory.plugged import plugged_of
+from genericdp.core.inventory.siblings.groups import plugged_of
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s

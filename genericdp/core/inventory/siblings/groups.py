@@ -1,0 +1,102 @@
+"""Which device nodes are siblings: those at one spot. Each has a number.
+
+The rules of this file:
+
+* Which siblings a device node has depends on what is plugged in, never on what the rules take.
+* A unit that comes at another port is as it was there: its siblings have the numbers that they had.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from genericdp.core.buses.video import order_of
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.past import NO_PAST, Past, Seen
+from genericdp.core.inventory.place import Spot, locate
+from genericdp.core.inventory.plugged import NOTHING_TOLD, Plugged, Told
+from genericdp.core.inventory.siblings.numbers import in_order, number, seen_at
+
+#: A device node, and the spot that it shares with its siblings.
+Sighting = tuple[UdevDevice, Spot]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The device nodes that are plugged in, by the spot that siblings share.
+
+    at      spot -> the nodes there, in their order
+    shared  the spots of siblings: where there are several, and where there may be others later
+    """
+
+    at: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
+    shared: Mapping[Spot, None] = field(default_factory=dict)
+
+    def after(self, left: Iterable[Sighting], came: Iterable[Sighting]) -> "Groups":
+        """The groups after these nodes have left and those have come. Costs what changed, and two copies."""
+        changed: dict[Spot, dict[str, UdevDevice]] = {}
+
+        def group_at(spot: Spot) -> dict[str, UdevDevice]:
+            if spot not in changed:
+                changed[spot] = {node.sys_path: node for node in self.at.get(spot, ())}
+            return changed[spot]
+
+        for node, spot in left:
+            del group_at(spot)[node.sys_path]
+        for node, spot in came:
+            group_at(spot)[node.sys_path] = node
+        at, shared = {**self.at}, {**self.shared}
+        for spot, group in changed.items():
+            nodes = tuple(group.values())
+            at.pop(spot, None)
+            shared.pop(spot, None)
+            if nodes:
+                at[spot] = nodes
+            if len(nodes) > 1:
+                at[spot] = tuple(sorted(nodes, key=_order))
+            if len(nodes) > 1 or (nodes and spot.is_anonymous):
+                shared[spot] = None
+        return Groups(at, shared)
+
+    def numbered(self, past: Past = NO_PAST, told: Told = NOTHING_TOLD) -> Plugged:
+        """The same nodes, each sibling with its number."""
+        numbers: dict[str, int] = {}
+        siblings: dict[Spot, Mapping[int, Seen]] = {}
+        in_doubt: dict[Spot, Sequence[UdevDevice]] = {}
+        unsettled: set[str] = set()
+        homes = self._homes(past)
+        for spot in dict.fromkeys((*self.shared, *past.siblings, *homes)):
+            group = self.at.get(spot, ())
+            numbered = number(group, spot, past, told, homes=homes.get(spot, ()))
+            numbers |= numbered.numbers
+            if numbered.siblings:
+                siblings[spot] = numbered.siblings
+            unsettled.update(numbered.unsettled)
+            if numbered.in_doubt:
+                in_doubt[spot] = [node for node in group if node.sys_path in numbered.in_doubt]
+        return Plugged(self.at, numbers, siblings, in_doubt, frozenset(unsettled), homes)
+
+    def _homes(self, past: Past) -> Mapping[Spot, Sequence[Spot]]:
+        """Where siblings were that have come from another port: if at several, their numbers differ."""
+        gone = {(spot.serial, spot.within) for spot in past.siblings if spot.serial and spot not in self.at}
+        came = (spot for spot in (self.at if gone else ()) if (spot.serial, spot.within) in gone)
+        homes: dict[Spot, Sequence[Spot]] = {}
+        for spot in dict.fromkeys((*self.shared, *came)):
+            if spot.serial and not (spot in past.siblings or past.known_at(spot)):
+                left = [each for each in past.alike(spot.serial, spot.within) if each not in self.at]
+                if left:
+                    homes[spot] = [*{in_order(seen_at(each, past)): each for each in left}.values()]
+        return homes
+
+
+NO_GROUPS = Groups()
+
+
+def plugged_of(devices: Iterable[UdevDevice], past: Past = NO_PAST, told: Told = NOTHING_TOLD) -> Plugged:
+    """The device nodes among udev devices."""
+    nodes = (device for device in devices if device.device_node is not None)
+    return NO_GROUPS.after((), ((node, locate(node).spot) for node in nodes)).numbered(past, told)
+
+
+def _order(node: UdevDevice) -> tuple[object, ...]:
+    return natural(order_of(node))

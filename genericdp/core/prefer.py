@@ -51,9 +51,10 @@ def _ordered(
 ) -> Sequence[str]:
     """The free ids in the order in which to take them."""
     ordered = _by_policy(offer, must, free, last_used)
-    if offer.resource.replicas is not None and offer.resource.prefer is not Prefer.SAME_UNIT:
-        return _in_turn(must, ordered, *_device_and_unit(offer))
-    return ordered
+    # To spread is to take different devices anyway.
+    if offer.resource.replicas is None or offer.resource.prefer in (Prefer.SAME_UNIT, Prefer.SPREAD):
+        return ordered
+    return _in_turn(must, ordered, *_device_and_unit(offer))
 
 
 def _by_policy(
@@ -106,7 +107,9 @@ def _in_turn(must: Sequence[str], free: Sequence[str], *groups: Property) -> Seq
     turns: list[dict[str, int]] = []
     for group in groups:
         turns.append(_numbered(free, group, Counter(group(id_) for id_ in must)))
-        free = sorted(free, key=lambda id_: tuple(turn[id_] for turn in turns))
+        # Several sorts by a number take a fraction of the time of one by tuples.
+        for turn in reversed(turns):
+            free = sorted(free, key=turn.__getitem__)
     return free
 
 

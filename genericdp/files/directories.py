@@ -23,7 +23,7 @@ The rules of this file:
 import errno
 import os
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from genericdp.core.cdi import is_spec_file
@@ -31,7 +31,7 @@ from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short, what_to_do
 from genericdp.files.kept_directory import make_for_all
 from genericdp.files.state import StateFile
-from genericdp.files.trust import UntrustedError
+from genericdp.files.trust import UntrustedError, is_absent
 from genericdp.files.whole_file import read_whole, sync, write_whole
 
 #: The file in the link directory that names the state directory. Ids do not begin with a dot.
@@ -63,7 +63,7 @@ def before_edit(settings: Settings) -> Settings:
     """
     for _ in range(_MOST_EDITS):
         before = _named(_provided(), PROVIDED) or _named(settings.link_dir, STATE_DIR)
-        state_dir = before if before and StateFile(before).may_exist() else settings.state_dir
+        state_dir = before if before and not is_absent(StateFile(before).path) else settings.state_dir
         found = replace(
             settings, state_dir=state_dir, link_dir=_named(state_dir, LINK_DIR) or settings.link_dir
         )
@@ -93,6 +93,16 @@ class Note:
     def path(self) -> str:
         return os.path.join(self.directory, self.file)
 
+    @property
+    def is_beside_links(self) -> bool:
+        """Whether it is in a link directory, and not on the disk of a state directory."""
+        return self.file in (STATE_DIR, CDI_DIR_BESIDE_LINKS)
+
+    @property
+    def is_of_cdi(self) -> bool:
+        """Whether it names directories of CDI spec files."""
+        return self.file in (CDI_DIR, CDI_DIR_BESIDE_LINKS)
+
     def stands(self) -> bool:
         """Whether the file says so. Raises GenericdpError if it cannot be read."""
         return _lines_in(self.directory, self.file) == [*self.lines]
@@ -102,7 +112,7 @@ class Note:
         try:
             is_due = not self.stands()
             if is_due:
-                if self.file in (STATE_DIR, CDI_DIR_BESIDE_LINKS):
+                if self.is_beside_links:
                     # Everybody may follow the links there.
                     make_for_all(self.directory)
                 data = b"".join(os.fsencode(line) + b"\n" for line in self.lines)
@@ -138,18 +148,17 @@ def notes_of_each_other(settings: Settings, configured: Settings | None = None) 
     return pair if configured is None else (*pair, *_pair(configured, settings))
 
 
-def name_each_other(
-    settings: Settings,
-    configured: Settings | None = None,
-    on_write: Callable[[Note], object] = lambda _: None,
-) -> None:
-    """Name each directory in the other one, see `notes_of_each_other`. Raises GenericdpError.
-
-    on_write  called for each file that did not say so
-    """
-    for note in notes_of_each_other(settings, configured):
-        if note.write():
-            on_write(note)
+def write_all(notes: Iterable[Note]) -> tuple[list[Note], list[GenericdpError]]:
+    """Write these files. Returns those that did not say so already, and why others cannot be written."""
+    written, failures = list[Note](), list[GenericdpError]()
+    for note in notes:
+        try:
+            if note.write():
+                written.append(note)
+        except GenericdpError as error:
+            unnoticed = "; until then, an edit of 'link_dir' or 'state_dir' is not noticed"
+            failures.append(GenericdpError(f"{error}{'' if note.is_of_cdi else unnoticed}", hint=error.hint))
+    return written, failures
 
 
 def sync_all(notes: Collection[Note]) -> None:
@@ -167,25 +176,6 @@ def cdi_notes(settings: Settings, directories: Collection[str]) -> tuple[Note, .
 def noted_cdi_dirs(settings: Settings) -> frozenset[str]:
     """The directories in which CDI spec files may be. Raises GenericdpError if that cannot be read."""
     return _noted_in(settings) | _noted_in(before_edit(settings))
-
-
-def note_cdi_dirs(
-    settings: Settings, directories: Collection[str], on_write: Callable[[Note], object] = lambda _: None
-) -> GenericdpError | None:
-    """Note in which directories CDI spec files may be. Returns why one of the notes cannot be written.
-
-    Raises GenericdpError if neither says so. `on_write` is called for each file that did not say so.
-    """
-    failures = []
-    for note in cdi_notes(settings, directories):
-        try:
-            if note.write():
-                on_write(note)
-        except GenericdpError as error:
-            failures.append(error)
-    if failures and not _noted_in(settings).issuperset(directories):
-        raise failures[0]
-    return failures[0] if failures else None
 
 
 def clear_cdi_dir(directory: str) -> bool:

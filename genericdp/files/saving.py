@@ -40,6 +40,8 @@ _TO_USE_IT = (
     "{}rename the file to 'memory.json' and start genericdp"
 )
 
+_IF_LATER = "it may have been the later one: if the disk was full or slow before, drain the node"
+
 _log = log.get(__name__)
 
 
@@ -69,6 +71,8 @@ class Saving:
         self._data = b""
         # How often it was tried to save one; the event is set at the next end of a try, and replaced.
         self._tries, self._tried = 0, asyncio.Event()
+        # Whether the last try succeeded.
+        self._is_saved = False
         # While the disk is slow: when that is reported, whether it was, and whether the watch has reported.
         self._late: asyncio.TimerHandle | None = None
         self._is_late = self._heard = False
@@ -79,12 +83,13 @@ class Saving:
         if not all(known.is_of_this_boot for known in self._memory.devices.values()):
             self.save()
             self._disk.finish()
-            if self._retry.waits:
+            if not self._is_saved:
                 self._memory = of_any_boot(self._memory)
         elif self._state.is_spare:
             self.save()
         else:
             self._state.keep(self._state.writer.dump(self._memory))
+            self._see_kept()
         self._watch = DirectoryWatch(os.path.dirname(self._state.path), self._hear)
         self._hear(frozenset())
         return self._memory
@@ -102,6 +107,8 @@ class Saving:
                     file=self._state.path,
                     hint=f"the daemon keeps the file as '{self._state.broken}'",
                 )
+        if self._state.damaged:
+            _log.warning(self._state.damaged, hint=_IF_LATER)
         return self._memory
 
     def keep(self, memory: Memory) -> Memory:
@@ -165,6 +172,7 @@ class Saving:
                 self._hear(frozenset())
 
     def _report(self, future: Future[str]) -> None:
+        self._is_saved = False
         try:
             aside = future.result()
         except GenericdpError as error:
@@ -175,14 +183,22 @@ class Saving:
         except BaseException:
             self._retry.failed()
             raise
+        self._is_saved = True
         self._retry.succeeded()
-        self._on_tried(None)
+        if self._state.unkept is None:
+            self._on_tried(None)
+        self._see_kept()
         if aside:
             _log.warning(
                 "another saved memory took the place of this daemon's, and is kept aside",
                 file=aside,
                 hint=_TO_USE_IT.format(f"remove '{self._state.spare}', " if self._state.spare else ""),
             )
+
+    def _see_kept(self) -> None:
+        if self._state.unkept is not None:
+            self._on_tried(self._state.unkept)
+            self._retry.failed()
 
     def _see_late(self) -> None:
         self._is_late = True

@@ -7,7 +7,7 @@ The rules of this file:
 * A file whose content cannot be understood is reported and kept aside; the daemon starts with an empty
   memory.
 * A file that cannot be read now, or that others may have written, is left alone: it may hold what must not
-  be forgotten.
+  be forgotten, and the daemon does not start without it. The same goes for what is kept beside the links.
 * A file that this process has neither read nor written is never replaced: its file system may have been
   mounted after the start. It is kept aside: pods got their devices according to this process's memory.
 * Before the file is written, the memory is kept beside the links, which last until the next boot. The disk
@@ -16,6 +16,7 @@ The rules of this file:
   digests, because the state directory may be moved to another disk. Anything else is kept aside.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -23,13 +24,20 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import chain, count
 
 from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
-from genericdp.errors import LEADS_NOWHERE, GenericdpError, what_is_short, what_to_do
-from genericdp.files.trust import UntrustedError, is_absent
-from genericdp.files.whole_file import FileIdentity, identity_at, read_whole, write_whole
+from genericdp.errors import GenericdpError, what_to_do
+from genericdp.files.trust import UntrustedError
+from genericdp.files.whole_file import (
+    FileIdentity,
+    free_path,
+    identity_at,
+    path_aside,
+    read_if_any,
+    read_whole,
+    write_whole,
+)
 
 #: The unit passes the id of the boot on (systemd's `%b`), because it hides this file from the daemon.
 BOOT_VARIABLE = "GENERICDP_BOOT_ID"
@@ -37,9 +45,6 @@ BOOT_FILE = "/proc/sys/kernel/random/boot_id"
 
 #: The memory beside the links. Ids do not begin with a dot.
 SPARE = ".memory"
-
-#: The end of the year 9999, in seconds since 1970. Files on tmpfs may have a time that gmtime(3) refuses.
-_LATEST_S = 253_402_300_799
 
 #: How many digests are kept of what was not proved to be on the disk, or not to be.
 _MOST_DIGESTS = 100
@@ -51,6 +56,10 @@ _MOUNT_AGAIN = (
 )
 
 _NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
+
+_UNKEPT = (
+    "until then, if somebody puts an old memory.json in place while genericdp is stopped, that one counts"
+)
 
 
 def this_boot(environment: Mapping[str, str] = os.environ) -> str:
@@ -77,6 +86,8 @@ class StateFile:
     spare     the path of that file, "" if there is none
     is_spare  the memory that was loaded was kept there, and is not in the file
     broken    where a file that could not be understood is to be kept, "" without one
+    damaged   why the memory beside the links cannot be understood; "" if it can, or there is none
+    unkept    why the last memory is not kept there, if it should be
     writer    renders the memory; `prepare` does ahead the part that takes longest
     """
 
@@ -84,13 +95,16 @@ class StateFile:
         self.path = os.path.join(directory, "memory.json")
         self.is_spare = False
         self.spare = os.path.join(link_dir, SPARE) if boot and link_dir else ""
-        self.broken = ""
+        self.broken = self.damaged = ""
+        self.unkept: GenericdpError | None = None
         # What is in the file as far as that is known, and where another one was kept.
         self._saved, self._moved_to = b"", ""
         # What the last job writes or wrote. Besides that and what was saved, the digests of what may be in
-        # the file, which other jobs wrote. What was kept beside the links, and in which file.
+        # the file, which other jobs wrote. What is kept beside the links, nothing if that is not known, and
+        # in which file, None if that is to be written again.
         self._written, self._own = b"", list[str]()
-        self._kept: tuple[bytes, FileIdentity] | None = None
+        self._kept = b""
+        self._kept_in: FileIdentity | None = None
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)
         self._boot = boot
@@ -101,7 +115,7 @@ class StateFile:
         Raises BrokenStateError if its content cannot be understood; the next job keeps it aside. Raises
         GenericdpError if it cannot be read, or if others can write it.
         """
-        self._saved, self.broken = b"", ""
+        self._saved, self.broken, self.damaged = b"", "", ""
         loaded = self._load()
         spare = self._load_spare()
         self._saved = saved.untimed(self._saved)
@@ -113,22 +127,14 @@ class StateFile:
         return loaded
 
     def _load(self) -> Memory | BrokenStateError:
+        found = read_if_any(self.path, _NOT_WITHOUT_IT)
+        if found is None:
+            return Memory()
+        data, self._file = found
         try:
-            data, self._file = read_whole(self.path)
             memory = saved.load(data, self._boot)
-        except OSError as error:
-            if is_absent(self.path):
-                return Memory()
-            leads_nowhere = isinstance(error, FileNotFoundError | NotADirectoryError)
-            cure = LEADS_NOWHERE if leads_nowhere else what_is_short(error)
-            hint = "; ".join(filter(None, (cure, _NOT_WITHOUT_IT)))
-            raise GenericdpError(f"cannot read '{self.path}': {error.strerror}", hint=hint) from error
-        except UntrustedError as error:
-            raise GenericdpError(
-                f"'{self.path}' is refused: {error}", hint=f"{error.hint}; {_NOT_WITHOUT_IT}"
-            ) from error
         except saved.UnreadableMemoryError as error:
-            self.broken = _free(f"{self.path}.broken")
+            self.broken = free_path(f"{self.path}.broken")
             hint = f"the daemon keeps it as '{self.broken}' and starts with an empty memory"
             return BrokenStateError(f"'{self.path}' {error}", hint=hint)
         self._saved = data
@@ -141,7 +147,7 @@ class StateFile:
         its place, "" without one, and raises GenericdpError.
         """
         self._written = data
-        is_current = self._kept is None or self._kept[0] == data
+        is_current = self._kept in (b"", data)
         return partial(self._write, data, self._timed(data), is_current=is_current)
 
     def _write(self, data: bytes, timed: bytes, *, is_current: bool) -> str:
@@ -155,20 +161,21 @@ class StateFile:
             # As the disk may be slow, it may be another file by now.
             nonlocal aside, is_own
             now = identity_at(self.path)
+            if now is None:
+                with suppress(FileNotFoundError):
+                    os.stat(self.path)
+                    raise OSError(errno.EIO, os.strerror(errno.EIO))
             is_own = now is not None and now == self._file
-            aside = "" if now is None or is_own else _aside(self.path, now)
+            aside = "" if now is None or is_own else path_aside(self.path, now)
             return self.broken if is_own and self.broken else aside
 
         if not (data == self._saved and is_own and is_current):
             try:
                 self._file = write_whole(self.path, timed, keep_as=keep_as)
-            except UntrustedError as error:
-                raise GenericdpError(f"cannot save '{self.path}': {error}", hint=error.hint) from error
-            except OSError as error:
-                self._see_failed(found, data, aside)
-                directory = os.path.dirname(self.path)
-                cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
-                raise GenericdpError(f"cannot save '{self.path}': {error.strerror}", hint=cure) from error
+            except (UntrustedError, OSError) as error:
+                if isinstance(error, OSError):
+                    self._see_failed(found, data, aside)
+                raise _unsaved(self.path, error) from error
             aside, self._moved_to = aside or self._moved_to, ""
             self._saved, self.broken = data, ""
         self._own = []
@@ -190,17 +197,22 @@ class StateFile:
 
         This does not wait for the disk of the state directory.
         """
+        self.unkept = None
         # Without that directory, no pod has a link there.
         if not (self.spare and os.path.isdir(os.path.dirname(self.spare))):
             return False
-        if self._kept == (data, identity_at(self.spare)):
+        if self._kept == data and self._kept_in is not None and identity_at(self.spare) == self._kept_in:
             return True
         own = [*self._own, _digest(self._saved), _digest(self._written)]
+        # Until it is written, what is there may be older than what is in the file.
+        self._kept_in = None
         try:
             note = json.dumps(own).encode()
-            self._kept = data, write_whole(self.spare, note + b"\n" + self._timed(data), sync=False)
-        except (OSError, UntrustedError):
+            self._kept_in = write_whole(self.spare, note + b"\n" + self._timed(data), sync=False)
+        except (UntrustedError, OSError) as error:
+            self.unkept = _unsaved(self.spare, error, _UNKEPT)
             return False
+        self._kept = data
         return True
 
     def failure(self, error: GenericdpError, *, is_kept: bool) -> GenericdpError:
@@ -214,23 +226,30 @@ class StateFile:
 
     def _load_spare(self) -> Memory | None:
         """The memory beside the links, if it is of this boot and later than the one in the file."""
-        with suppress(
-            OSError, UntrustedError, TypeError, ValueError, RecursionError, saved.UnreadableMemoryError
-        ):
-            kept, file = read_whole(self.spare)
-            note, _, timed = kept.partition(b"\n")
-            data, in_file = saved.untimed(timed), saved.untimed(self._saved)
-            memory = None
-            if data != in_file:
-                if not self._is_later(timed):
-                    return None
-                memory = saved.load(timed, self._boot)
-                if in_file and _digest(in_file) not in json.loads(note):
-                    # It was only read because it is in the place of this memory's.
-                    self._file, self._saved = None, b""
-            self._kept = data, file
-            return memory
-        return None
+        found = read_if_any(self.spare, _NOT_WITHOUT_IT) if self.spare else None
+        if found is None:
+            return None
+        note, _, timed = found[0].partition(b"\n")
+        data, in_file = saved.untimed(timed), saved.untimed(self._saved)
+        if data == in_file:
+            self._kept = data
+            return None
+        try:
+            memory = saved.load(timed, self._boot)
+            is_own = not in_file or _digest(in_file) in json.loads(note)
+        except saved.UnreadableMemoryError as error:
+            self.damaged = f"'{self.spare}' {error}"
+            return None
+        except (TypeError, ValueError, RecursionError) as error:
+            self.damaged = f"'{self.spare}' is broken: {error}"
+            return None
+        if not self._is_later(timed):
+            return None
+        if not is_own:
+            # It was only read because it is in the place of this memory's.
+            self._file, self._saved = None, b""
+        self._kept = data
+        return memory
 
     def _is_later(self, kept: bytes) -> bool:
         kept_at, saved_at = (saved.since_boot_ns(each, self._boot) for each in (kept, self._saved))
@@ -246,10 +265,6 @@ class StateFile:
         except (OSError, UntrustedError):
             return b""
 
-    def may_exist(self) -> bool:
-        """Whether there is a file, as far as that can be seen."""
-        return not is_absent(self.path)
-
     def was_removed(self) -> bool:
         """Whether the file is gone since it was last read or written, and none has taken its place."""
         return self._file is not None and not os.path.exists(self.path)
@@ -257,6 +272,16 @@ class StateFile:
     def was_replaced(self) -> bool:
         """Whether another file is in the place of the one that was last read or written, if any."""
         return identity_at(self.path) not in (None, self._file)
+
+
+def _unsaved(path: str, error: UntrustedError | OSError, until: str = "") -> GenericdpError:
+    directory = os.path.dirname(path)
+    if isinstance(error, UntrustedError):
+        why, cure = str(error), error.hint
+    else:
+        why = error.strerror or ""
+        cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
+    return GenericdpError(f"cannot save '{path}': {why}", hint="; ".join(filter(None, (cure, until))))
 
 
 def _is_removed(directory: str) -> bool:
@@ -273,20 +298,3 @@ def _until_then(is_kept: bool) -> str:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _aside(path: str, file: FileIdentity) -> str:
-    """The path beside another one where this file is or will be kept, with the time of its last change."""
-    changed = time.gmtime(min(max(0, file[3] // 10**9), _LATEST_S))
-    named = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', changed)}"
-    return _free(named, file)
-
-
-def _free(path: str, file: FileIdentity | None = None) -> str:
-    """A path for a file: the first without a number or with one where nothing is, or this file already."""
-
-    def is_free(each: str) -> bool:
-        # A try that failed may have kept the file.
-        return not os.path.lexists(each) or (file is not None and identity_at(each) == file)
-
-    return next(filter(is_free, chain((path,), (f"{path}-{number}" for number in count(1)))))

@@ -9,18 +9,32 @@ The rules of this file:
 """
 
 import errno
+import filecmp
 import os
+import re
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import chain, count
 
-from genericdp.files.trust import open_trusted
+from genericdp.errors import LEADS_NOWHERE, GenericdpError, what_is_short
+from genericdp.files.trust import UntrustedError, is_absent, open_trusted
 
 #: The longest file that is read, in bytes. With the ids of ten full resources, a memory has a third of this.
 LONGEST = 256 << 20
 
 #: What tells a file from another one, or from what somebody else has made of it.
 FileIdentity = tuple[int, int, int, int]
+
+#: The end of the year 9999, in seconds since 1970. Files on tmpfs may have a time that gmtime(3) refuses.
+_LATEST_S = 253_402_300_799
+
+#: How reading fails what genericdp has not written.
+_NOT_OURS = frozenset({errno.EFBIG, errno.EINVAL, errno.EISDIR})
+
+#: What `path_aside` puts behind the name of a file.
+_ASIDE = re.compile(r"\.[0-9]{8}T[0-9]{6}Z(-[0-9]+)?")
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -82,6 +96,36 @@ def sync(path: str) -> None:
             os.close(descriptor)
 
 
+def path_aside(path: str, file: FileIdentity) -> str:
+    """The path beside another one where the file there is or will be kept, with the time of its last change.
+
+    If its content is kept already, it is that path: somebody may put the same file in place again and again.
+    """
+    directory, name = os.path.split(path)
+    for each in sorted(os.listdir(directory)):
+        kept = os.path.join(directory, each)
+        if each.startswith(name) and _ASIDE.fullmatch(each[len(name) :]) and _is_same(kept, path):
+            return kept
+    changed = time.gmtime(min(max(0, file[3] // 10**9), _LATEST_S))
+    return free_path(f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', changed)}", file)
+
+
+def free_path(path: str, file: FileIdentity | None = None) -> str:
+    """A path for a file: the first without a number or with one where nothing is, or this file already."""
+
+    def is_free(each: str) -> bool:
+        # A try that failed may have kept the file.
+        return not os.path.lexists(each) or (file is not None and identity_at(each) == file)
+
+    return next(filter(is_free, chain((path,), (f"{path}-{number}" for number in count(1)))))
+
+
+def _is_same(path: str, other: str) -> bool:
+    with suppress(OSError):
+        return filecmp.cmp(path, other, shallow=False)
+    return False
+
+
 def _keep(at: int, name: str, aside: str) -> None:
     """Give a file another name in its directory.
 
@@ -119,6 +163,29 @@ def read_whole(path: str) -> tuple[bytes, FileIdentity]:
             return file.read(), _identity(found)
     finally:
         os.close(descriptor)
+
+
+def read_if_any(path: str, why: str) -> tuple[bytes, FileIdentity] | None:
+    """The content of a file, and which one it is; None if it is absent. Raises GenericdpError.
+
+    why  it is needed, for the hint
+    """
+    try:
+        return read_whole(path)
+    except OSError as error:
+        if is_absent(path):
+            return None
+        cure = what_is_short(error)
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            cure = LEADS_NOWHERE
+        elif error.errno in _NOT_OURS:
+            cure = "move it away: genericdp does not write such a file"
+        hint = "; ".join(filter(None, (cure, why)))
+        raise GenericdpError(f"cannot read '{path}': {error.strerror}", hint=hint) from error
+    except UntrustedError as error:
+        if is_absent(path):
+            return None
+        raise GenericdpError(f"'{path}' is refused: {error}", hint=f"{error.hint}; {why}") from error
 
 
 def _identity(file: os.stat_result) -> FileIdentity:

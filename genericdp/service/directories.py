@@ -10,14 +10,14 @@ The rules of this file:
 * No CDI spec file is written into a directory that is not noted: after a kill and another edit, nobody would
   remove it. A former directory is watched until there were files to remove: it may be mounted later.
 * A note counts after a kill as soon as it is written, and after a power cut as soon as the disk has it. Only
-  the end of the daemon waits for the disk.
+  the start and the end of the daemon wait for the disk, and an answer by CDI that is noted nowhere else.
 * What this process serves with decides. A note that somebody removed or changed, or whose directory is
   another one by now, is written again at once: the next start may follow an edit.
 """
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from functools import partial
 
@@ -35,11 +35,10 @@ from genericdp.files.directories import (
     cdi_notes,
     clear_cdi_dir,
     memory_names_holders,
-    name_each_other,
-    note_cdi_dirs,
     noted_cdi_dirs,
     notes_of_each_other,
     sync_all,
+    write_all,
 )
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.checkpoint import Checkpoint
@@ -78,11 +77,13 @@ class Directories:
         self._on_free = on_free
         self._on_tried = on_tried
         self._naming = Retry(self._name)
+        # Why notes beside the links could not be written, or directories not be cleared.
+        self._failures = list[GenericdpError]()
         self._has_failed = False
         self._watches: list[DirectoryWatch] = []
         self._former: dict[str, DirectoryWatch] = {}
         self._restored = float("-inf")
-        self._disk = Disk(self.served.state_dir, again=self._sync)
+        self._disk = Disk(self.served.state_dir, again=self._save)
         # Notes that were written, and that the disk has not been asked to keep.
         self._unsynced: dict[Note, None] = {}
         # In which directories there may be CDI spec files, whether a note says so, and which were not seen.
@@ -113,6 +114,7 @@ class Directories:
         for directory in sorted({note.directory for note in self._notes()}):
             self._watches.append(DirectoryWatch(directory, self._hear))
         self._name()
+        self._disk.finish()
 
     def see_saved(self, found: Checkpoint | None) -> None:
         """Take into account what the kubelet's checkpoint says; None: nobody knows."""
@@ -140,7 +142,7 @@ class Directories:
             self._are_noted = False
         if not self._are_noted:
             self._note_cdi_dirs()
-            self._sync()
+            self._save()
 
     def close(self) -> None:
         """Write now or never what `begin` has noted and is not there any more."""
@@ -153,10 +155,8 @@ class Directories:
         self._naming.succeeded()
 
     def _notes(self) -> tuple[Note, ...]:
-        return (
-            *cdi_notes(self.served, self._cdi_dirs),
-            *notes_of_each_other(self.served, self._configured),
-        )
+        of_cdi = cdi_notes(self.served, self._cdi_dirs)
+        return (*dict.fromkeys((*of_cdi, *notes_of_each_other(self.served, self._configured))),)
 
     def _lost(self) -> Note | None:
         """A note that is not there any more, or may not be."""
@@ -187,44 +187,37 @@ class Directories:
 
     def _name(self) -> None:
         # Before another link directory is named: the note in the one before would be lost.
-        failures = self._settle_cdi_dirs()
+        self._failures = self._settle_cdi_dirs()
         if self._are_noted:
-            try:
-                name_each_other(self.served, self._configured, self._see_written)
-            except GenericdpError as error:
-                unnoticed = "until then, an edit of 'link_dir' or 'state_dir' is not noticed"
-                failures.append(GenericdpError(f"{error}; {unnoticed}", hint=error.hint))
+            pairs = notes_of_each_other(self.served, self._configured)
+            self._failures += self._write(note for note in pairs if note.is_beside_links)
+        self._save()
+
+    def _write(self, notes: Iterable[Note]) -> list[GenericdpError]:
+        written, failures = write_all(notes)
+        self._unsynced |= dict.fromkeys(written)
+        return failures
+
+    def _save(self) -> None:
+        """Write the notes in the state directory, and wait for the disk, in a thread."""
+        if self._disk.queue():
+            return
+        notes = [note for note in self._notes() if self._are_noted and not note.is_beside_links]
+        unsynced, self._unsynced = self._unsynced, {}
+        self._disk.do(partial(_saved, notes, unsynced), self._see_saved)
+
+    def _see_saved(self, future: Future[tuple[Collection[Note], list[GenericdpError]]]) -> None:
+        unsynced, failures = future.result()
+        self._unsynced |= dict.fromkeys(unsynced)
+        failures = [*self._failures, *failures]
         self._has_failed = bool(failures)
         if failures:
             hints = dict.fromkeys(failure.hint for failure in failures if failure.hint)
-            self._see_failed(GenericdpError("; ".join(map(str, failures)), hint="; ".join(hints)))
+            self._naming.failed()
+            self._on_tried(GenericdpError("; ".join(map(str, failures)), hint="; ".join(hints)))
         else:
-            self._sync()
-
-    def _see_written(self, note: Note) -> None:
-        self._unsynced[note] = None
-
-    def _sync(self) -> None:
-        if self._disk.queue():
-            return
-        notes, self._unsynced = tuple(self._unsynced), {}
-        self._disk.do(partial(sync_all, notes), partial(self._see_synced, notes))
-
-    def _see_synced(self, notes: tuple[Note, ...], future: Future[None]) -> None:
-        try:
-            future.result()
-        except GenericdpError as error:
-            self._unsynced = dict.fromkeys((*notes, *self._unsynced))
-            self._see_failed(error)
-        else:
-            if not self._has_failed:
-                self._naming.succeeded()
-                self._on_tried(None)
-
-    def _see_failed(self, error: GenericdpError) -> None:
-        self._has_failed = True
-        self._naming.failed()
-        self._on_tried(error)
+            self._naming.succeeded()
+            self._on_tried(None)
 
     def _settle_cdi_dirs(self) -> list[GenericdpError]:
         """Clear the directories of the CDI spec files of before, and note those that are left."""
@@ -248,20 +241,24 @@ class Directories:
                 self._unseen.add(each)
                 self._say_unseen(each)
         try:
-            failure = self._note_cdi_dirs()
+            return failures + self._note_cdi_dirs()
         except GenericdpError as error:
-            failure = error
-        return failures if failure is None else [*failures, failure]
+            return [*failures, error]
 
-    def _note_cdi_dirs(self) -> GenericdpError | None:
+    def _note_cdi_dirs(self) -> list[GenericdpError]:
         """Note the directories. Returns why one of the notes cannot be written; raises it for both."""
-        try:
-            failure = note_cdi_dirs(self.served, self._cdi_dirs, self._see_written)
-        except GenericdpError as error:
-            message = f"cannot use the CDI directory '{self.served.cdi_dir}' before it is noted: {error}"
-            raise GenericdpError(message, hint=error.hint) from error
+        in_state_dir, beside_links = cdi_notes(self.served, self._cdi_dirs)
+        failures = self._write([beside_links])
+        if failures:
+            # What is written next may lead a container to a device: only then does that wait for the disk.
+            others = self._write([in_state_dir])
+            if others and not noted_cdi_dirs(self.served).issuperset(self._cdi_dirs):
+                message = (
+                    f"cannot use the CDI directory '{self.served.cdi_dir}' before it is noted: {others[0]}"
+                )
+                raise GenericdpError(message, hint=others[0].hint)
         self._are_noted = True
-        return failure
+        return failures
 
     def _say_unseen(self, directory: str) -> None:
         # On a host, it has usually been removed.
@@ -272,6 +269,17 @@ class Directories:
                 hint="mount it, or remove genericdp_*.json there and its line in "
                 f"{self.served.state_dir}/{CDI_DIR}",
             )
+
+
+def _saved(notes: Iterable[Note], unsynced: Iterable[Note]) -> tuple[Collection[Note], list[GenericdpError]]:
+    """Write notes. Returns those that the disk may not have, and why."""
+    written, failures = write_all(notes)
+    due = dict.fromkeys((*unsynced, *written))
+    try:
+        sync_all(due)
+    except GenericdpError as error:
+        return due, [*failures, error]
+    return (), failures
 
 
 def in_force(configured: Settings) -> Settings:

@@ -12,7 +12,7 @@ from genericdp.core.inventory.offer import Device
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.settings import DEFAULT_DOMAIN, LAST_GOOD
-from genericdp.files.directories import name_each_other
+from genericdp.files.directories import notes_of_each_other, write_all
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile, this_boot
 from tests.scenes.last_good import save_next
@@ -27,7 +27,7 @@ NULL = '[[resource]]\nname = "null"\nmatch = { DEVNAME = "/dev/null" }\n'
 def test_after_an_edit_of_state_dir_they_read_the_memory_that_the_daemon_goes_on_with(tmp_path: Path) -> None:
     before = settings_below(tmp_path)
     save(StateFile(before.state_dir, this_boot()), Memory({"ftdi_A": Remembered(FTDI, Device("ftdi_A"))}))
-    name_each_other(before)
+    write_all(notes_of_each_other(before))
     memory, remarks = remembered(replace(before, state_dir=f"{tmp_path}/other"))
     assert (list(memory.devices), remarks) == (["ftdi_A"], ())
 

@@ -15,9 +15,10 @@ from genericdp.files.cdi.specs import CdiSpecs
 from genericdp.files.directories import (
     CDI_DIR,
     CDI_DIR_BESIDE_LINKS,
-    name_each_other,
-    note_cdi_dirs,
+    cdi_notes,
     noted_cdi_dirs,
+    notes_of_each_other,
+    write_all,
 )
 from genericdp.service.directories import MOST_FORMER, Directories
 from genericdp.status import client
@@ -73,8 +74,8 @@ async def test_spec_files_that_cannot_be_removed_after_an_edit_of_cdi_dir_are_na
     tmp_path: Path,
 ) -> None:
     before, left = settings_below(tmp_path), tmp_path / "cdi" / "genericdp_example.com_ftdi.json"
-    name_each_other(before)
-    note_cdi_dirs(before, {before.cdi_dir})
+    write_all(notes_of_each_other(before))
+    write_all(cdi_notes(before, {before.cdi_dir}))
     left.mkdir(parents=True)
     tried: list[GenericdpError | None] = []
     directories = Directories(replace(before, cdi_dir=f"{tmp_path}/etc"), lambda: None, tried.append)
@@ -100,8 +101,8 @@ async def test_spec_files_that_cannot_be_removed_after_an_edit_of_cdi_dir_are_na
 
 async def test_after_an_edit_of_cdi_dir_the_spec_files_of_another_genericdp_stay(tmp_path: Path) -> None:
     before = settings_below(tmp_path)
-    name_each_other(before)
-    note_cdi_dirs(before, {before.cdi_dir})
+    write_all(notes_of_each_other(before))
+    write_all(cdi_notes(before, {before.cdi_dir}))
     other = CdiSpecs(before.cdi_dir)
     other.apply({"genericdp_example.com_ftdi.json": "theirs"})
     with closing(Directories(replace(before, cdi_dir=f"{tmp_path}/etc"), lambda: None)) as directories:
@@ -173,7 +174,7 @@ async def test_after_several_edits_each_directory_that_could_not_be_cleared_is_s
 async def test_an_edit_of_link_dir_takes_the_note_along(tmp_path: Path) -> None:
     """Only the one beside the links could be written."""
     one = settings_below(tmp_path)
-    name_each_other(one)
+    write_all(notes_of_each_other(one))
     Path(one.state_dir, CDI_DIR).mkdir()
     begun(one)
     begun(replace(one, link_dir=f"{tmp_path}/other", cdi_dir=f"{tmp_path}/two"))
@@ -267,7 +268,7 @@ async def test_a_former_directory_is_cleared_when_a_spec_file_comes_back(tmp_pat
     one = settings_below(tmp_path, cdi_dir=f"{tmp_path}/two")
     former = tmp_path / "one"
     former.mkdir()
-    note_cdi_dirs(one, [str(former)])
+    write_all(cdi_notes(one, [str(former)]))
     tried: list[GenericdpError | None] = []
     with closing(Directories(one, lambda: None, tried.append)) as directories:
         directories.begin()
@@ -300,7 +301,7 @@ async def test_of_many_former_directories_in_which_nothing_is_found_none_is_note
     for few in (former[1:], former):
         for each in few:
             Path(each).mkdir(exist_ok=True)
-        note_cdi_dirs(one, few)
+        write_all(cdi_notes(one, few))
         with closing(Directories(one, lambda: None)) as directories:
             directories.begin()
             kept = few if len(few) <= MOST_FORMER else []

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ from genericdp.core.memory.answer import Answer
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
-from genericdp.files.directories import LINK_DIR, PROVIDED, STATE_DIR, Note, name_each_other
+from genericdp.files import directories, whole_file
+from genericdp.files.directories import LINK_DIR, PROVIDED, STATE_DIR, Note, notes_of_each_other, write_all
+from genericdp.files.whole_file import FileIdentity
 from genericdp.kubelet import checkpoint
 from genericdp.kubelet.checkpoint import Checkpoint
 from genericdp.service.directories import Directories, in_force
 from genericdp.simulator import ContainerState, PodStatus
+from genericdp.watch import disk
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.scene import LoopTime, Scene, a_scene, ids_told, minors_in
 from tests.scenes.service import settings_below
@@ -26,6 +30,7 @@ from tests.scenes.shortage import a_file_system_at, descriptors_left, fill
 from tests.scenes.waiting import until
 
 A = a_usb_serial(0, serial="A")
+B = a_usb_serial(1, serial="B", port="3")
 B_AS_0 = a_usb_serial(0, serial="B", port="3")
 A_AS_1 = a_usb_serial(1, serial="A")
 TWINS = a_usb_serial(0, serial="S", port="2"), a_usb_serial(1, serial="S", port="3")
@@ -108,7 +113,7 @@ def test_everybody_may_follow_links_in_a_directory_that_a_note_made(tmp_path: Pa
     settings = settings_below(tmp_path, link_dir=f"{tmp_path}/above/links", state_dir=f"{tmp_path}/state")
     before = os.umask(0o77)
     try:
-        name_each_other(settings)
+        write_all(notes_of_each_other(settings))
     finally:
         os.umask(before)
     modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("above", "above/links", "state")}
@@ -117,7 +122,7 @@ def test_everybody_may_follow_links_in_a_directory_that_a_note_made(tmp_path: Pa
 
 def test_each_directory_names_the_other_one(tmp_path: Path) -> None:
     settings = settings_below(tmp_path)
-    name_each_other(settings)
+    write_all(notes_of_each_other(settings))
     assert Path(settings.link_dir, STATE_DIR).read_text() == f"{settings.state_dir}\n"
     assert Path(settings.state_dir, LINK_DIR).read_text() == f"{settings.link_dir}\n"
 
@@ -125,14 +130,14 @@ def test_each_directory_names_the_other_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", [b"", b"relative", b"/with\nlines", b"/\xff"])
 def test_a_file_that_names_no_directory_changes_nothing(tmp_path: Path, text: bytes) -> None:
     settings = settings_below(tmp_path)
-    name_each_other(settings)
+    write_all(notes_of_each_other(settings))
     Path(settings.state_dir, LINK_DIR).write_bytes(text)
     assert in_force(settings) == settings
 
 
 def test_who_stood_by_ends_if_pods_got_devices_elsewhere_meanwhile(tmp_path: Path) -> None:
     before = settings_below(tmp_path)
-    name_each_other(before)
+    write_all(notes_of_each_other(before))
     standing_by = Directories(replace(before, link_dir=f"{tmp_path}/other"), lambda: None)
     assert not standing_by.waits
     Path(before.state_dir, "memory.json").write_text("{}")
@@ -258,9 +263,36 @@ async def test_a_directory_that_cannot_be_named_on_a_full_disk_is_named_when_the
                 await until(named.exists)
 
 
+async def test_a_note_that_is_lost_while_the_disk_hangs_stops_nothing_else(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with a_scene(short_dir, A) as scene:
+        await scene.until_allocatable(1)
+        named, answers = short_dir / "state" / LINK_DIR, threading.Event()
+        waits = threading.Event()
+
+        def write_whole(path: str, data: bytes, **how: Any) -> FileIdentity:
+            assert threading.current_thread() is not threading.main_thread()
+            waits.set()
+            answers.wait()
+            return whole_file.write_whole(path, data, **how)
+
+        monkeypatch.setattr(directories, "write_whole", write_whole)
+        monkeypatch.setattr(disk, "PATIENCE_S", 0.0)
+        try:
+            named.unlink()
+            await until(waits.is_set)
+            scene.plug(B)
+            await scene.until_allocatable(2)
+            assert not named.exists()
+        finally:
+            answers.set()
+        await until(named.exists)
+
+
 def test_a_state_directory_that_was_moved_with_its_files_is_in_force(tmp_path: Path) -> None:
     before = settings_below(tmp_path)
-    name_each_other(before)
+    write_all(notes_of_each_other(before))
     Path(before.state_dir, "memory.json").write_text("{}")
     moved = replace(before, state_dir=f"{tmp_path}/moved")
     assert in_force(moved) == before
@@ -273,7 +305,7 @@ def test_a_state_directory_that_was_moved_with_its_files_is_in_force(tmp_path: P
 @pytest.mark.parametrize("text", ["{}", '{"Data": {"PodDeviceEntries": [{}]}}'])
 def test_a_checkpoint_that_cannot_be_read_frees_no_directory(tmp_path: Path, text: str) -> None:
     before = settings_below(tmp_path)
-    name_each_other(before)
+    write_all(notes_of_each_other(before))
     edited = replace(before, link_dir=f"{tmp_path}/other")
     assert in_force(edited) == edited
     Path(before.kubelet_dir).mkdir()
@@ -284,7 +316,7 @@ def test_a_checkpoint_that_cannot_be_read_frees_no_directory(tmp_path: Path, tex
 def test_an_edit_waits_while_the_checkpoint_may_name_one_of_our_links(tmp_path: Path) -> None:
     """Even if no pod is known to hold a device: the resource may have left the rules."""
     before = settings_below(tmp_path)
-    name_each_other(before)
+    write_all(notes_of_each_other(before))
     Path(before.kubelet_dir).mkdir()
     Path(before.kubelet_dir, checkpoint.NAME).write_text("it cannot be read")
     freed: list[str] = []
@@ -305,7 +337,7 @@ def test_an_edit_waits_while_the_checkpoint_may_name_one_of_our_links(tmp_path: 
 
 def test_without_descriptors_it_does_not_start_with_other_directories(tmp_path: Path) -> None:
     settings = settings_below(tmp_path)
-    name_each_other(settings)
+    write_all(notes_of_each_other(settings))
     with descriptors_left(0), pytest.raises(GenericdpError) as caught:
         Directories(replace(settings, link_dir=f"{tmp_path}/other"), lambda: None)
     assert str(caught.value) == f"cannot read '{tmp_path}/other/{STATE_DIR}': Too many open files"

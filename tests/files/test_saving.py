@@ -697,10 +697,114 @@ def test_it_counts_in_the_place_of_a_file_that_the_daemon_could_not_understand(
 @pytest.mark.parametrize(
     "text", [b"", b"null", b"null\n{}", b"[null]\n{}", b"[null, true]\n{}", b"\xff", b"[" * 100_000]
 )
-def test_what_cannot_be_read_there_does_not_count(tmp_path: Path, link_dir: Path, text: bytes) -> None:
+def test_what_cannot_be_understood_there_does_not_count(
+    tmp_path: Path, link_dir: Path, text: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     save(StateFile(str(tmp_path)), memory(1))
     (link_dir / ".memory").write_bytes(text)
     assert Saving(str(tmp_path), link_dir=str(link_dir)).load() == memory(1)
+    (record,) = caplog.records
+    assert record.getMessage().startswith(f"'{link_dir}/.memory' is ")
+    assert fields_of(record)["hint"] == (
+        "it may have been the later one: if the disk was full or slow before, drain the node"
+    )
+
+
+@pytest.mark.parametrize("how", ["a shortage", "others may write it", "a directory"])
+def test_without_what_cannot_be_read_there_it_does_not_start(
+    tmp_path: Path, link_dir: Path, how: str
+) -> None:
+    """It may be later than the file."""
+    state, spare = tmp_path / "state", link_dir / ".memory"
+    with a_file_system_at(state):
+        save(StateFile(str(state)), memory(1))
+        kept(state, link_dir, 2)
+    again = Saving(str(state), link_dir=str(link_dir))
+    not_without_it = (
+        "genericdp does not serve without what it remembers: pods may hold devices that are absent"
+    )
+    match how:
+        case "a shortage":
+            with descriptors_left(0), pytest.raises(GenericdpError) as unread:
+                again._state._load_spare()
+            message = f"cannot read '{spare}': Too many open files"
+            hint = "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'; "
+        case "others may write it":
+            spare.chmod(0o666)
+            with pytest.raises(GenericdpError) as unread:
+                again.load()
+            message = f"'{spare}' is refused: other users can write '{spare}'"
+            hint = f"chmod go-w '{spare}'; "
+        case _:
+            spare.unlink()
+            spare.mkdir()
+            with pytest.raises(GenericdpError) as unread:
+                again.load()
+            message = f"cannot read '{spare}': Is a directory"
+            hint = "move it away: genericdp does not write such a file; "
+    assert str(unread.value) == message
+    assert unread.value.hint == hint + not_without_it
+
+
+def test_links_in_a_directory_that_is_not_trusted_do_not_keep_it_from_starting_without_a_memory_there(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    save(StateFile(str(tmp_path / "state")), memory(1))
+    link_dir.chmod(0o777)
+    assert Saving(str(tmp_path / "state"), link_dir=str(link_dir)).load() == memory(1)
+
+
+async def test_that_it_cannot_be_kept_there_is_said_until_it_can(tmp_path: Path, link_dir: Path) -> None:
+    time, said = LoopTime(), list[GenericdpError | None]()
+    saving = Saving(str(tmp_path / "state"), said.append, link_dir=str(link_dir))
+    saving.begin()
+    (link_dir / ".memory").unlink(missing_ok=True)
+    (link_dir / ".memory").mkdir()
+    saving.save_within(0.0, memory(1))
+    (error,) = [each for each in said if each is not None]
+    assert str(error) == f"cannot save '{link_dir}/.memory': Is a directory"
+    assert error.hint == (
+        f"remove '{link_dir}/.memory'; until then, if somebody puts an old memory.json in place "
+        "while genericdp is stopped, that one counts"
+    )
+    (link_dir / ".memory").rmdir()
+    time.advance(2.0)
+    await until(lambda: said[-1] is None)
+    saving.close()
+    assert StateFile(str(tmp_path), this_boot(), str(link_dir)).load() == memory(1)
+
+
+def test_what_is_kept_is_kept_again_if_another_memory_was_saved_meanwhile(
+    tmp_path: Path, link_dir: Path
+) -> None:
+    state = tmp_path / "state"
+    with a_file_system_at(state):
+        file = StateFile(str(state), this_boot(), str(link_dir))
+        save(file, memory(1))
+        # There is no room for the next one beside the links.
+        (link_dir / ".memory.new").mkdir()
+        save(file, memory(2))
+        (link_dir / ".memory.new").rmdir()
+        with a_full(state), pytest.raises(GenericdpError):
+            save(file, memory(1))
+        assert StateFile(str(state), this_boot(), str(link_dir)).load() == memory(1)
+
+
+async def test_at_each_start_it_is_kept_again(tmp_path: Path, link_dir: Path) -> None:
+    """It may be there since a time when another memory counted, of which there is a backup."""
+    state = tmp_path / "state"
+    file = StateFile(str(state), this_boot(), str(link_dir))
+    save(file, memory(1))
+    (link_dir / ".memory.new").mkdir()
+    save(file, memory(2))
+    backup = (state / "memory.json").read_bytes()
+    save(file, memory(1))
+    (link_dir / ".memory.new").rmdir()
+    saving = Saving(str(state), link_dir=str(link_dir))
+    saving.begin()
+    saving.close()
+    (state / "memory.json").write_bytes(backup)
+    assert StateFile(str(state), this_boot(), str(link_dir)).load() == memory(1)
 
 
 def after_a_kill(tmp_path: Path, before_its_start: Callable[[], None] = lambda: None) -> Memory:

@@ -417,7 +417,7 @@ def test_a_file_that_cannot_be_read_is_not_reported_as_broken(tmp_path: Path) ->
         state.load()
     assert not isinstance(unreadable.value, BrokenStateError)
     assert str(unreadable.value) == f"cannot read '{state.path}': {os.strerror(errno.EISDIR)}"
-    assert unreadable.value.hint == NOT_WITHOUT_IT
+    assert unreadable.value.hint == f"move it away: genericdp does not write such a file; {NOT_WITHOUT_IT}"
 
 
 def test_without_descriptors_a_memory_is_neither_read_nor_lost(tmp_path: Path) -> None:
@@ -458,7 +458,6 @@ def test_a_memory_behind_a_symlink_that_leads_to_nothing_is_not_an_empty_one(
     assert unreadable.value.hint == (
         f"a symlink in this path leads to nothing, or a part of it is not a directory; {NOT_WITHOUT_IT}"
     )
-    assert state.may_exist()
 
 
 @pytest.mark.parametrize("loaded", ["nothing", "a memory", "a broken one"])
@@ -500,6 +499,40 @@ def test_two_files_of_the_same_second_are_kept_aside_under_two_names(tmp_path: P
         assert save(state, MEMORY) == str(aside)
         assert aside.read_text() == name
     assert kept.read_text() == "one"
+
+
+def test_the_same_file_is_kept_aside_once_however_often_it_is_put_in_place(tmp_path: Path) -> None:
+    """By a tool that restores it every hour, for example."""
+    state = StateFile(str(tmp_path / "state"))
+    kept = tmp_path / "state" / "memory.json.20231114T221320Z"
+    for hour in range(3):
+        save(state, Memory(ties={"a": str(hour)}))
+        Path(f"{state.path}.other").write_text("another")
+        os.utime(f"{state.path}.other", (1_700_000_000 + 3600 * hour, 1_700_000_000 + 3600 * hour))
+        os.replace(f"{state.path}.other", state.path)
+        assert save(state, MEMORY) == str(kept)
+    assert {each.name for each in kept.parent.iterdir()} == {kept.name, "memory.json"}
+    assert kept.read_text() == "another"
+    # A file of another name is none that was kept aside.
+    Path(f"{kept}.old").write_text("a third")
+    Path(state.path).write_text("a third")
+    os.utime(state.path, (1_700_000_000, 1_700_000_000))
+    assert save(state, MEMORY) == f"{kept}-1"
+
+
+def test_while_it_cannot_be_seen_which_file_is_in_place_none_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be that of somebody else, which must not be lost."""
+    state = StateFile(str(tmp_path))
+    Path(state.path).write_text("another")
+    monkeypatch.setattr("genericdp.files.state.identity_at", lambda _: None)
+    with pytest.raises(GenericdpError) as unsaved:
+        save(state, MEMORY)
+    assert str(unsaved.value) == f"cannot save '{state.path}': Input/output error"
+    assert Path(state.path).read_text() == "another"
+    monkeypatch.undo()
+    assert save(state, MEMORY) != ""
 
 
 def an_arrived_file(path: Path) -> None:

@@ -18,7 +18,7 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
 from genericdp.files import state, whole_file
 from genericdp.files.saving import Saving
-from genericdp.files.state import SPARE, StateFile, this_boot
+from genericdp.files.state import SPARE, StateFile
 from genericdp.files.whole_file import FileIdentity
 from tests.scenes.slow_disk import SlowDisk, a_slow_disk
 from tests.scenes.waiting import idle, until
@@ -38,7 +38,9 @@ BESIDE = {"no room": True, "room": False}
 
 #: A number is a memory that is saved: few, so that one comes back that was there before.
 steps = st.lists(
-    st.sampled_from([1, 2, 3, "kill", "restore", *BESIDE, *OTHERS, *ANSWERS, *ANSWERS, "answer", "answer"]),
+    st.sampled_from(
+        [1, 2, 3, "kill", "restore", *BESIDE, *OTHERS, *ANSWERS, *ANSWERS, "answer", "rest", "rest"]
+    ),
     max_size=20,
 )
 
@@ -88,14 +90,21 @@ class Node:
         elif step in BESIDE:
             self.is_full = BESIDE[step]
         elif step in OTHERS:
-            if self._is_kept():
+            if self._is_kept() or step not in self._others:
                 await self._put(self._others.get(step, b""))
+        elif step == "rest":
+            while self._slow.waits:
+                await self._answer(None)
+                await self._until_stuck()
         elif self._slow.waits:
-            before = self._slow.begun
             self._is_disturbed |= ANSWERS[step] is not None
-            self._slow.answer_one(ANSWERS[step])
-            await until(lambda: self._slow.begun > before or not self._saving._disk.is_busy)
+            await self._answer(ANSWERS[step])
         await self._until_stuck()
+
+    async def _answer(self, answer: OSError | None) -> None:
+        before = self._slow.begun
+        self._slow.answer_one(answer)
+        await until(lambda: self._slow.begun > before or not self._saving._disk.is_busy)
 
     def is_safe(self) -> bool:
         """Whether its last memory is saved or kept: without room beside the links, nothing promises both."""
@@ -103,8 +112,8 @@ class Node:
         return self._is_kept() or not waits
 
     def _is_kept(self) -> bool:
-        kept = self._root / "links" / SPARE
-        return kept.exists() and saved.load(kept.read_bytes().partition(b"\n")[2], this_boot()) == self.last
+        """Whether the daemon does not say that it cannot keep its memory beside the links."""
+        return self._saving._state.unkept is None
 
     def look(self) -> Memory:
         """What a process would find that is started after a kill in this moment."""
@@ -147,7 +156,11 @@ class Node:
 
 @given(steps)
 # What was there before comes back, and only the file can say so.
-@example([1, *["answer"] * 8, 2, "answer", "answer", "full", *["answer"] * 2, "no room", 1, *["answer"] * 8])
+@example([1, "rest", 2, "answer", "answer", "full", "rest", "no room", 1, "rest"])
+# The same, and only what is beside the links can say so.
+@example([1, "rest", "no room", 2, "rest", "room", 1, "full", "full", "full"])
+# It was there before another one, of which there is a backup.
+@example([1, "rest", "no room", 2, "rest", "backup", 1, "rest", "room", "kill", "rest", "restore"])
 # The disk does not even say which file is there, before the write, in the middle, and after it has failed.
 @example([1, "damaged", "answer", "full", "full", 2, "damaged"])
 def test_whatever_a_disk_does_a_kill_loses_nothing(steps: list[int | str]) -> None:

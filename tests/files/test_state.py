@@ -190,6 +190,7 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
             "withdrawn": {},
             "held": {},
             "siblings": [],
+            "late": [],
             "renamed": {},
             "answered": [],
         }

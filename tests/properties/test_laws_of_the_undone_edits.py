@@ -78,6 +78,8 @@ class Bench:
     bound: dict[tuple[str, str], int] = field(default_factory=dict)
     inodes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TWINS, 1))
     usable: set[str] = field(default_factory=set)
+    #: Units whose siblings have come one by one: nobody may be able to tell which is which.
+    one_by_one: set[str] = field(default_factory=set)
 
     def devices(self) -> tuple[UdevDevice, ...]:
         found: list[UdevDevice] = []
@@ -115,6 +117,7 @@ class Bench:
         """The driver lets go of a device node, or makes it again."""
         node = (unit, str(10 * [*self.units].index(unit) + number))
         self.unbound ^= {node}
+        self.one_by_one.add(unit)
         self.bound[node] = self.bound.get(node, 0) + 1
         for pod in self.pods:
             pod.has = frozenset(each for each in pod.has if each != " ".join(node))
@@ -185,7 +188,14 @@ class Bench:
             # units may have one by now that another pod has got.
             others = {each for other in self.pods if other is not pod for each in other.own.values()}
             is_its_own = others.isdisjoint(pod.own.values()) and (self.rules != "all as one" or not others)
-            if pod.rules == self.rules and units <= self.plugged and is_its_own and not self.unbound:
+            is_told = self.nodes is APART or units.isdisjoint(self.one_by_one)
+            if (
+                pod.rules == self.rules
+                and units <= self.plugged
+                and is_its_own
+                and is_told
+                and not self.unbound
+            ):
                 assert got == pod.own
                 assert pod.id_ in ids
 
@@ -208,6 +218,7 @@ def check(bench: Bench, rules: tuple[str, ...], begin: tuple[int, list[int]], hi
     """Check a history whose edits choose among these rules. What is not bound yet comes before the pods."""
     first, admitted = begin
     bench.edit(rules[first % len(rules)])
+    bench.one_by_one = {unit for unit, _ in bench.unbound}
     bench.unbound = set()
     bench.look()
     # Only what was Healthy before is given out.

@@ -83,14 +83,22 @@ class Seen(NamedTuple):
 
     order        `order_of` the sibling, which ends in its sys path
     incarnation  the inode of that directory
+    is_late      whether others were there before it that come after it in the order. So when they come
+                 together, nobody can tell which of them it is
     """
 
     order: str = ""
     incarnation: int = _GONE
+    is_late: bool = False
 
     @property
     def is_there(self) -> bool:
         return self.incarnation != _GONE
+
+    @property
+    def gone(self) -> "Seen":
+        """The same after it has left, or before it is found again."""
+        return self._replace(incarnation=_GONE)
 
 
 #: The spot that siblings share -> the number of each, with where it was seen.
@@ -102,10 +110,12 @@ class Known(NamedTuple):
 
     sys_path  where it is, "" if it has left or was last seen before a restart
     is_held   whether a pod may hold it
+    ids       of the devices that have or had it
     """
 
     sys_path: str
     is_held: bool
+    ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

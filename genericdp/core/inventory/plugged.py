@@ -27,7 +27,7 @@ class Plugged:
     siblings  the numbers of all siblings, with those that are missing
     in_doubt  the spot that siblings share -> those of which nobody can say which ones they are
     unsettled the sys paths of those that have come while some were missing, and that properties may tell
-    homes     the spots of siblings that have come from another port -> those where they may have been
+    homes     the spots of siblings -> those at other ports where they may have been before
     unread    the paths of what cannot be read, and may be plugged in all the same
     """
 
@@ -95,19 +95,23 @@ class Plugged:
         that is missing and that no such device has is free again, unless all of them are missing. Where one
         is in doubt, there are several.
         """
-        mine = {spot for spot in spots if spot.of_all in self.siblings}
-        shared = {spot.of_all for spot in mine}
+        mine: dict[Spot, set[int]] = {}
+        for spot in spots:
+            if spot.of_all in self.siblings:
+                mine.setdefault(spot.of_all, set()).add(spot.number)
         kept: dict[Spot, Mapping[int, Seen]] = {}
         for spot, numbers in self.siblings.items():
-            if spot in shared:
+            if spot in mine:
                 here = {number for number, seen in numbers.items() if seen.is_there}
                 all_stay = not here or UsbPort.of_exact(spot.port) is not None
                 left = {
                     number: seen
                     for number, seen in numbers.items()
-                    if all_stay or number in here or spot._replace(number=number) in mine
+                    if all_stay or number in here or number in mine[spot]
                 }
-                if left.keys() - {0} or spot in self.in_doubt or (here and spot.is_anonymous):
+                # A device may be remembered with a number of which nothing else is known any more.
+                is_one_of_several = left.keys() | mine[spot] != {0} or spot in self.in_doubt
+                if is_one_of_several or (here and spot.is_anonymous):
                     kept[spot] = left
         return kept
 

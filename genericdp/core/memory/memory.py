@@ -75,13 +75,8 @@ class Memory:
             # It did not number siblings.
             return past
         numbers = _Numbers(self)
-        return replace(
-            past,
-            siblings=self.siblings,
-            known_at=numbers,
-            alike=numbers.alike,
-            spots_of=self._spots_of,
-        )
+        past = replace(past, siblings=self.siblings, known_at=numbers, alike=numbers.alike)
+        return replace(past, spots_of=self._spots_of)
 
     @property
     def known_ports(self) -> Ties:
@@ -213,7 +208,9 @@ class _Numbers:
                     mine = found.setdefault(spot.of_all, {})
                     other = mine.get(spot.number, Known("", False))
                     is_held = id_ in held and spot not in known.not_given
-                    mine[spot.number] = Known(path or other.sys_path, is_held or other.is_held)
+                    mine[spot.number] = Known(
+                        path or other.sys_path, is_held or other.is_held, other.ids | {id_}
+                    )
         return found
 
 

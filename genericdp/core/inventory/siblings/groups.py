@@ -67,7 +67,8 @@ class Groups:
         homes = self._homes(past)
         for spot in dict.fromkeys((*self.shared, *past.siblings, *homes)):
             group = self.at.get(spot, ())
-            numbered = number(group, spot, past, told, homes=homes.get(spot, ()))
+            come_from = () if _is_known(spot, past) else homes.get(spot, ())
+            numbered = number(group, spot, past, told, homes=come_from)
             numbers |= numbered.numbers
             if numbered.siblings:
                 siblings[spot] = numbered.siblings
@@ -77,13 +78,14 @@ class Groups:
         return Plugged(self.at, numbers, siblings, in_doubt, frozenset(unsettled), homes)
 
     def _homes(self, past: Past) -> Mapping[Spot, Sequence[Spot]]:
-        """Where siblings were that have come from another port: if at several, their numbers differ."""
+        """Where siblings may have been before: if at several spots, their numbers differ."""
         gone = {(spot.serial, spot.within) for spot in past.siblings if spot.serial and spot not in self.at}
         came = (spot for spot in (self.at if gone else ()) if (spot.serial, spot.within) in gone)
         homes: dict[Spot, Sequence[Spot]] = {}
         for spot in dict.fromkeys((*self.shared, *came)):
-            if spot.serial and not (spot in past.siblings or past.known_at(spot)):
-                left = [each for each in past.alike(spot.serial, spot.within) if each not in self.at]
+            of_unit = (spot.serial, spot.within)
+            if spot.serial and (of_unit in gone or not _is_known(spot, past)):
+                left = [each for each in past.alike(*of_unit) if each not in self.at]
                 if left:
                     homes[spot] = [*{in_order(seen_at(each, past)): each for each in left}.values()]
         return homes
@@ -100,3 +102,8 @@ def plugged_of(devices: Iterable[UdevDevice], past: Past = NO_PAST, told: Told =
 
 def _order(node: UdevDevice) -> tuple[object, ...]:
     return natural(order_of(node))
+
+
+def _is_known(spot: Spot, past: Past) -> bool:
+    """Whether something is remembered there. Then its siblings have the numbers that they have there."""
+    return spot in past.siblings or bool(past.known_at(spot))

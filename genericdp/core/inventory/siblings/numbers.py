@@ -11,10 +11,13 @@ The rules of this file:
   with its value as are missing that had it.
 * Of the others, what has come while as many are missing is what was missing, in the order of the paths, or of
   what drivers call the cameras of a board. So a unit that is plugged in again, at any port, or that comes
-  after a reboot, is as it was.
-* If their number differs, nobody can tell which one has come. It is **in doubt** as long as a pod may hold
-  one of those that are missing. So is one with which udev has not finished, because its properties may tell,
-  and any that comes at the spot of a wireless unit without an address.
+  after a reboot, is as it was. The order that counts is the one in which they got their numbers: one that was
+  bound again has another path.
+* If their number differs, or if they did not come in the order of their paths the first time, nobody can tell
+  which one has come. It is **in doubt** as long as a pod may hold one of those that are missing; once no pod
+  does, all is forgotten. So is one with which udev has not finished, because its properties may tell, and any
+  that comes at the spot of a wireless unit without an address.
+* A serial number that tells nothing (`fillers`) does not tell where a unit was before; a property does.
 """
 
 from collections import Counter
@@ -23,12 +26,15 @@ from typing import NamedTuple
 
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
+from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.past import Known, Past, Seen
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Told
 
-NOTHING_HERE: Mapping[Seen, str] = {}
+#: Order and incarnation of the siblings that are there -> sys path.
+Here = Mapping[tuple[str, int], str]
+NOTHING_HERE: Here = {}
 
 
 class Numbered(NamedTuple):
@@ -47,55 +53,74 @@ def number(
 
     homes  the spots of which one is where they were before, if they have come from another port
     """
-    here = {Seen(order_of(node), node.incarnation): node.sys_path for node in group}
-    home = homes[0] if homes else spot
+    order = {node.sys_path: order_of(node) for node in group}
+    here = {(order[node.sys_path], node.incarnation): node.sys_path for node in group}
+    possible = _homes(group, spot, homes, past, told)
+    home = possible[0] if possible else spot
     before = seen_at(home, past, here)
-    stayed = {here[seen]: number for number, seen in before.items() if seen in here}
+    stayed = {here[seen[:2]]: number for number, seen in before.items() if seen[:2] in here}
     came = [node.sys_path for node in group if node.sys_path not in stayed]
-    missing = [number for number in in_order(before) if number not in stayed.values()]
-    is_unsettled = bool(came and missing) and not spot.is_anonymous
-    seats = _seats(came, missing, home, past, told) if is_unsettled else _NO_SEATS
+    missing = sorted(before.keys() - stayed.values())
+    is_unsettled = bool(came and (missing or homes)) and not spot.is_anonymous
+    seats = _seats(came, missing, past.known_at(home), told) if is_unsettled else _NO_SEATS
     sure = {**stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
     missing = [number for number in missing if number not in seats.taken.values()]
-    unused = [number for number in range(len(before) + len(new)) if number not in before]
-    nobody_can_tell = (
+    are_others = (
         len(new) != len(missing)
-        or len(homes) > 1
-        or spot.is_anonymous
-        or seats.disputed
-        or not all(node.initialized for node in new)
+        or len(possible) > 1
+        or (len(missing) > 1 and any(before[number].is_late for number in missing))
+    )
+    nobody_can_tell = (
+        are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
     )
     is_in_doubt = bool(new and missing and nobody_can_tell) and (
         _is_any_held(missing, past.known_at(home))
-        or any(known.is_held for each in homes[1:] for known in past.known_at(each).values())
+        or any(known.is_held for each in possible[1:] for known in past.known_at(each).values())
     )
+    if new and missing and are_others and not (is_in_doubt or sure):
+        before, missing = {}, []
+    unused = [number for number in range(len(before) + len(new)) if number not in before]
     paths = [node.sys_path for node in new]
     by_order = dict(zip(paths, unused if is_in_doubt else [*missing, *unused], strict=False))
     numbers = {**sure, **by_order}
     if not is_in_doubt:
         sure = numbers
-    siblings = {number: Seen(seen.order) for number, seen in before.items()}
-    siblings |= {sure[path]: seen for seen, path in here.items() if path in sure}
+    siblings = {number: seen.gone for number, seen in before.items()}
+    for seen, path in here.items():
+        if path in sure:
+            known = before.get(sure[path])
+            is_late = _is_before_any(order[path], before) if known is None else known.is_late
+            siblings[sure[path]] = Seen(*seen, is_late)
     return Numbered(numbers, siblings, paths if is_in_doubt else (), came if is_unsettled else ())
 
 
-def seen_at(spot: Spot, past: Past, here: Mapping[Seen, str] = NOTHING_HERE) -> Mapping[int, Seen]:
-    """The numbers that are remembered at a spot, and where each was seen.
-
-    here  the siblings that are there now, with their sys paths
-    """
+def seen_at(spot: Spot, past: Past, here: Here = NOTHING_HERE) -> Mapping[int, Seen]:
+    """The numbers that are remembered at a spot, and where each was seen."""
     numbers = past.siblings.get(spot)
     if numbers is not None:
         return numbers
     # A device without siblings is remembered with its path alone.
-    at = {path: seen for seen, path in here.items()}
+    at = {path: Seen(*seen) for seen, path in here.items()}
     return {n: at.get(each.sys_path, Seen(each.sys_path)) for n, each in past.known_at(spot).items()}
 
 
-def in_order(numbers: Mapping[int, Seen]) -> tuple[int, ...]:
-    """The numbers of siblings in the order in which these come."""
-    return tuple(sorted(numbers, key=lambda n: (natural(numbers[n].order), n)))
+def in_order(numbers: Mapping[int, Seen]) -> Sequence[object]:
+    """What tells which siblings come, and in which order."""
+    return tuple((number, numbers[number].is_late) for number in sorted(numbers))
+
+
+def _homes(
+    group: Iterable[UdevDevice], spot: Spot, homes: Sequence[Spot], past: Past, told: Told
+) -> Sequence[Spot]:
+    ids = {id_ for node in group for id_ in told.get(node.sys_path, ())} if homes else ()
+    told_at = {at.of_all for id_ in ids for at in past.spots_of(id_)}
+    left = [home for home in homes if home in told_at]
+    return left if left or why_filler(spot.serial) else homes
+
+
+def _is_before_any(order: str, others: Mapping[int, Seen]) -> bool:
+    return any(natural(order) < natural(other.order) for other in others.values())
 
 
 class _Seats(NamedTuple):
@@ -112,21 +137,24 @@ class _Seats(NamedTuple):
 _NO_SEATS = _Seats({}, disputed=False)
 
 
-def _seats(came: Iterable[str], missing: Iterable[int], spot: Spot, past: Past, told: Told) -> _Seats:
+def _seats(came: Sequence[str], missing: Sequence[int], known: Mapping[int, Known], told: Told) -> _Seats:
     alike: dict[tuple[str, ...], list[str]] = {}
     for path in came:
         if path in told:
             alike.setdefault(told[path], []).append(path)
-    had: dict[tuple[str, ...], list[int]] = {}
-    for ids in alike:
-        spots = {each for id_ in ids for each in past.spots_of(id_)}
-        had[ids] = [number for number in missing if spot._replace(number=number) in spots]
+    had = {
+        ids: [number for number in missing if number in known and not known[number].ids.isdisjoint(ids)]
+        for ids in alike
+    }
     # After an edit of the rules, a number may be remembered of several values.
     times = Counter(number for numbers in had.values() for number in numbers)
+    # One whose device is forgotten may have had any of them.
+    is_any_lost = len(came) != len(missing) and any(number not in known for number in missing)
     taken: dict[str, int] = {}
     disputed = False
     for ids, numbers in had.items():
-        if len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers):
+        is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
+        if is_told and not is_any_lost:
             taken |= zip(alike[ids], numbers, strict=True)
         else:
             disputed = disputed or bool(numbers)

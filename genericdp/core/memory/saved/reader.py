@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from genericdp.core.inventory.identity import natural
 from genericdp.core.inventory.offer import Device, Health, ids_of
 from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.inventory.place import Spot, is_of_node
@@ -75,10 +76,10 @@ def _parse(document: Any, boot: str) -> Memory:
         held = dict(_all(devices, shares))
     answered = dict(_parse_answered(entry) for entry in fields.items(document.get("answered", [])))
     renamed = {fields.link(old): fields.link(new) for old, new in document.get("renamed", {}).items()}
-    siblings = _parse_siblings(document.get("siblings", []), devices.values())
+    siblings = _parse_siblings(document.get("siblings", []), document.get("late"), devices.values())
     if not is_same_boot:
         siblings = {
-            spot: {number: Seen(seen.order) for number, seen in numbers.items()}
+            spot: {number: seen.gone for number, seen in numbers.items()}
             for spot, numbers in siblings.items()
         }
     return Memory(
@@ -169,7 +170,7 @@ def _parse_answered(entry: Any) -> tuple[str, CdiDevice]:
     return device.name, device
 
 
-def _parse_siblings(value: Any, devices: Iterable[Remembered]) -> Siblings:
+def _parse_siblings(value: Any, late: Any, devices: Iterable[Remembered]) -> Siblings:
     """The numbers of siblings, with those of these devices."""
     siblings: dict[Spot, dict[int, Seen]] = {}
     for *shared, numbers in map(fields.items, fields.items(value)):
@@ -177,7 +178,13 @@ def _parse_siblings(value: Any, devices: Iterable[Remembered]) -> Siblings:
             fields.spot([*shared, number]).number: Seen(fields.text(path), fields.integer(inode))
             for number, path, inode in map(fields.items, fields.items(numbers))
         }
-    spots = [spot for known in devices for spot in (*known.device.spots, *known.earlier)]
+    for spot in _late(late, siblings):
+        numbers = siblings[spot.of_all]
+        numbers[spot.number] = numbers[spot.number]._replace(is_late=True)
+    # What is saved of siblings is all that is known of them; an earlier release left out some.
+    known = frozenset(siblings) if late is not None else frozenset()
+    spots = [spot for each in devices for spot in (*each.device.spots, *each.earlier)]
+    spots = [spot for spot in spots if spot.of_all not in known]
     for spot in spots:
         if spot.number > 0:
             siblings.setdefault(spot.of_all, {})
@@ -185,3 +192,19 @@ def _parse_siblings(value: Any, devices: Iterable[Remembered]) -> Siblings:
         if spot.number >= 0 and spot.of_all in siblings:
             siblings[spot.of_all].setdefault(spot.number, Seen())
     return siblings
+
+
+def _late(value: Any, siblings: Siblings) -> list[Spot]:
+    """Those of siblings that did not come in their order; of an earlier release, those that are not in it."""
+    if value is not None:
+        return [
+            fields.spot([*shared, number])
+            for *shared, numbers in map(fields.items, fields.items(value))
+            for number in fields.items(numbers)
+        ]
+    return [
+        spot._replace(number=number)
+        for spot, numbers in siblings.items()
+        for number, seen in numbers.items()
+        if any(natural(seen.order) < natural(numbers[n].order) for n in numbers if n < number)
+    ]

@@ -103,6 +103,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
         },
         "held": {id_: _render_holding(one) for id_, one in memory.held.items()},
         "siblings": _render_siblings(memory.siblings),
+        "late": _render_late(memory.siblings),
         "renamed": dict(memory.renamed),
         # An earlier release did not save it, so this tells what has not been taken over yet.
         **({} if memory.is_of_earlier_release else {"answered": _render_answered(memory)}),
@@ -134,6 +135,14 @@ def _render_spot(spot: Spot) -> list[str | int]:
 
 def _render_siblings(siblings: Siblings) -> list[Any]:
     return [
-        [*spot[:3], [[number, *seen] for number, seen in sorted(numbers.items())]]
+        [*spot[:3], [[number, *seen[:2]] for number, seen in sorted(numbers.items())]]
         for spot, numbers in sorted(siblings.items())
     ]
+
+
+def _render_late(siblings: Siblings) -> list[Any]:
+    late = {
+        spot: sorted(number for number, seen in numbers.items() if seen.is_late)
+        for spot, numbers in siblings.items()
+    }
+    return [[*spot[:3], numbers] for spot, numbers in sorted(late.items()) if numbers]

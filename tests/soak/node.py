@@ -286,6 +286,7 @@ async def a_node(consoles: Sequence[Console], log: Path) -> AsyncIterator[Node]:
         for sys_path in rules.FIXED:
             trigger(sys_path, "add")
         udev.settle()
+        log.parent.mkdir(exist_ok=True)
         with log.open("wb") as file:
             async with _daemon(root, rules.main([console.node for console in consoles]), file) as process:
                 node = Node(root, process, log, consoles, udev)

@@ -20,10 +20,13 @@ demo: .venv/ready  ## this machine's devices and the rules in examples/*.toml, w
 	@$(BIN)/python examples/demo.py $(DEMO)
 
 ##@ Test
-# mypy takes one core. Another one compiles the tests meanwhile, which each process of pytest would do again.
+# mypy takes one core. Meanwhile, another one makes the second environment, and compiles the tests, which each
+# process of pytest would do again.
 .PHONY: test
-test: packages .venv/ready .venv-floor/ready  ## lint, types and all tests (uses sudo if not root)
-	@$(BIN)/python -m pytest --collect-only -qq >/dev/null 2>&1 & $(MAKE) lint types; status=$$?; wait; exit $$status
+test: packages .venv/ready  ## lint, types and all tests (uses sudo if not root)
+	@{ $(MAKE) .venv-floor/ready; $(BIN)/python -m pytest --collect-only -qq; } >/dev/null 2>&1 & \
+	$(MAKE) lint types; status=$$?; wait; exit $$status
+	@$(MAKE) -s .venv-floor/ready
 	@.ci/python-as-root -m pytest $(PARALLEL)
 
 .PHONY: check

@@ -24,7 +24,8 @@ HUB = gadgets.hub(behind=1)
 STUCK = gadgets.serial_dongle("5", tty=1, serial="STUCK", devnum=20)
 NEW = gadgets.serial_dongle("6", tty=6, serial="NEW", devnum=21)
 
-GOING = [*FUNCTIONS, NODES[1], HUB[2]]
+#: The first thing that is read, one in the middle, its node, and one of another kind.
+GOING = [FUNCTIONS[0], FUNCTIONS[1], NODES[1], HUB[2]]
 
 
 @dataclass

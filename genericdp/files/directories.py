@@ -30,7 +30,7 @@ from genericdp.core.cdi import is_spec_file
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short, what_to_do
 from genericdp.files.kept_directory import make_for_all
-from genericdp.files.state import StateFile
+from genericdp.files.state import StateFile, this_boot
 from genericdp.files.trust import UntrustedError, is_absent
 from genericdp.files.whole_file import read_whole, sync, write_whole
 
@@ -73,10 +73,10 @@ def before_edit(settings: Settings) -> Settings:
     return settings
 
 
-def memory_names_holders(state_dir: str) -> bool:
-    """Whether the memory there says that pods hold devices, or says nothing that can be read."""
+def memory_names_holders(settings: Settings) -> bool:
+    """Whether the memory says that pods hold devices, or says nothing that can be read."""
     try:
-        return bool(StateFile(state_dir).load().held)
+        return bool(StateFile(settings.state_dir, this_boot(), settings.link_dir).load().held)
     except GenericdpError:
         return True
 

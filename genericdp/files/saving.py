@@ -10,6 +10,7 @@ The rules of this file:
   knows whether a daemon of this boot gave something and could not save it.
 * A file that somebody removed, or whose directory was replaced, is written again at once, not with the next
   change, which may be days away. If that fails, it is known before the daemon ends and the memory with it.
+  The same goes for what is kept beside the links.
 * While the daemon serves, a slow disk delays only answers to Allocate, by LONGEST_S at most. Changes in the
   meantime are saved together. The memory is kept beside the links before that: it survives a kill, but not a
   power cut.
@@ -23,7 +24,7 @@ from concurrent.futures import Future
 from genericdp import log
 from genericdp.core.memory.memory import Memory, of_any_boot, save_within_s
 from genericdp.errors import GenericdpError
-from genericdp.files.state import BrokenStateError, StateFile, this_boot
+from genericdp.files.state import SPARE, BrokenStateError, StateFile, this_boot
 from genericdp.retry import Retry
 from genericdp.watch import DirectoryWatch
 from genericdp.watch.disk import Disk
@@ -64,7 +65,7 @@ class Saving:
         self._timer: asyncio.TimerHandle | None = None
         self._retry = Retry(self.save)
         self._on_tried = on_tried
-        self._watch: DirectoryWatch | None = None
+        self._watches: list[DirectoryWatch] = []
         self._restored = float("-inf")
         self._disk = Disk(self._state.path, again=self.save)
         # The last memory as it is written.
@@ -90,8 +91,11 @@ class Saving:
         else:
             self._state.keep(self._state.writer.dump(self._memory))
             self._see_kept()
-        self._watch = DirectoryWatch(os.path.dirname(self._state.path), self._hear)
+        self._watches.append(DirectoryWatch(os.path.dirname(self._state.path), self._hear))
         self._hear(frozenset())
+        if self._state.spare:
+            self._watches.append(DirectoryWatch(os.path.dirname(self._state.spare), self._hear_links))
+            self._hear_links(frozenset())
         return self._memory
 
     def load(self) -> Memory:
@@ -152,8 +156,8 @@ class Saving:
 
     def close(self) -> None:
         """Save the last memory now or never."""
-        if self._watch is not None:
-            self._watch.close()
+        for watch in self._watches:
+            watch.close()
         self.save()
         self._disk.finish()
         self._retry.succeeded()
@@ -184,8 +188,8 @@ class Saving:
             self._retry.failed()
             raise
         self._is_saved = True
-        self._retry.succeeded()
         if self._state.unkept is None:
+            self._retry.succeeded()
             self._on_tried(None)
         self._see_kept()
         if aside:
@@ -219,11 +223,19 @@ class Saving:
         was_removed = self._state.was_removed()
         if not (was_removed or self._state.was_replaced()):
             return
+        self._save_again(self._state.path if was_removed else "")
+
+    def _hear_links(self, names: frozenset[str]) -> None:
+        if (not names or SPARE in names) and self._state.unkept is None and self._state.was_unkept():
+            self._save_again(self._state.spare if self._state.has_kept else "")
+
+    def _save_again(self, removed: str) -> None:
+        """Save at once what was removed (a path), but not more often than each AGAIN_S."""
         now = asyncio.get_running_loop().time()
-        if now - self._restored >= AGAIN_S:
-            self._restored = now
-            if was_removed:
-                _log.warning("the saved memory was removed, saving it again", file=self._state.path)
-            self.save()
-        else:
+        if now - self._restored < AGAIN_S:
             self.save_within(AGAIN_S, self._memory)
+            return
+        self._restored = now
+        if removed:
+            _log.warning("the saved memory was removed, saving it again", file=removed)
+        self.save()

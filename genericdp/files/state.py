@@ -27,7 +27,7 @@ from functools import partial
 
 from genericdp.core.memory import saved
 from genericdp.core.memory.memory import Memory
-from genericdp.errors import GenericdpError, what_to_do
+from genericdp.errors import GenericdpError
 from genericdp.files.trust import UntrustedError
 from genericdp.files.whole_file import (
     FileIdentity,
@@ -36,6 +36,7 @@ from genericdp.files.whole_file import (
     path_aside,
     read_if_any,
     read_whole,
+    unsaved,
     write_whole,
 )
 
@@ -50,10 +51,6 @@ SPARE = ".memory"
 _MOST_DIGESTS = 100
 
 _UNTIL_THEN = "until the memory is saved, ids of twins and of absent devices do not survive a {}"
-
-_MOUNT_AGAIN = (
-    "the directory was removed while it was mounted here; a restart of the pod or service mounts a new one"
-)
 
 _NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
 
@@ -105,6 +102,8 @@ class StateFile:
         self._written, self._own = b"", list[str]()
         self._kept = b""
         self._kept_in: FileIdentity | None = None
+        # How often it was written there, and how often when the file was written last, which is later.
+        self._keeps, self._beaten = 0, -1
         self._file: FileIdentity | None = None
         self.writer = saved.Writer(boot)
         self._boot = boot
@@ -147,10 +146,10 @@ class StateFile:
         its place, "" without one, and raises GenericdpError.
         """
         self._written = data
-        is_current = self._kept in (b"", data)
-        return partial(self._write, data, self._timed(data), is_current=is_current)
+        is_current = self._kept in (b"", data) or self._beaten == self._keeps
+        return partial(self._write, data, self._timed(data), self._keeps, is_current=is_current)
 
-    def _write(self, data: bytes, timed: bytes, *, is_current: bool) -> str:
+    def _write(self, data: bytes, timed: bytes, keeps: int, *, is_current: bool) -> str:
         found = identity_at(self.path)
         if self.was_replaced() and self._saved and self._content() == self._saved:
             self._file = found  # It was touched, or put back from a backup.
@@ -175,9 +174,9 @@ class StateFile:
             except (UntrustedError, OSError) as error:
                 if isinstance(error, OSError):
                     self._see_failed(found, data, aside)
-                raise _unsaved(self.path, error) from error
+                raise unsaved(self.path, error) from error
             aside, self._moved_to = aside or self._moved_to, ""
-            self._saved, self.broken = data, ""
+            self._saved, self.broken, self._beaten = data, "", keeps
         self._own = []
         return aside
 
@@ -198,22 +197,37 @@ class StateFile:
         This does not wait for the disk of the state directory.
         """
         self.unkept = None
-        # Without that directory, no pod has a link there.
-        if not (self.spare and os.path.isdir(os.path.dirname(self.spare))):
-            return False
-        if self._kept == data and self._kept_in is not None and identity_at(self.spare) == self._kept_in:
+        if self._kept == data and self._is_in_place():
             return True
-        own = [*self._own, _digest(self._saved), _digest(self._written)]
         # Until it is written, what is there may be older than what is in the file.
         self._kept_in = None
+        if not self._may_be_kept():
+            return False
+        own = [*self._own, _digest(self._saved), _digest(self._written)]
         try:
             note = json.dumps(own).encode()
             self._kept_in = write_whole(self.spare, note + b"\n" + self._timed(data), sync=False)
         except (UntrustedError, OSError) as error:
-            self.unkept = _unsaved(self.spare, error, _UNKEPT)
+            self.unkept = unsaved(self.spare, error, _UNKEPT)
             return False
-        self._kept = data
+        self._kept, self._keeps = data, self._keeps + 1
         return True
+
+    @property
+    def has_kept(self) -> bool:
+        """Whether a memory was ever kept beside the links."""
+        return self._keeps > 0
+
+    def was_unkept(self) -> bool:
+        """Whether the last memory is not there, although it could be."""
+        return self._may_be_kept() and not self._is_in_place()
+
+    def _may_be_kept(self) -> bool:
+        # Without that directory, no pod has a link there.
+        return self.spare != "" and os.path.isdir(os.path.dirname(self.spare))
+
+    def _is_in_place(self) -> bool:
+        return self._kept_in is not None and identity_at(self.spare) == self._kept_in
 
     def failure(self, error: GenericdpError, *, is_kept: bool) -> GenericdpError:
         """What a job raised, with what that means; `is_kept`: the memory is kept beside the links."""
@@ -231,7 +245,7 @@ class StateFile:
             return None
         note, _, timed = found[0].partition(b"\n")
         data, in_file = saved.untimed(timed), saved.untimed(self._saved)
-        if data == in_file:
+        if data == in_file and data:
             self._kept = data
             return None
         try:
@@ -272,24 +286,6 @@ class StateFile:
     def was_replaced(self) -> bool:
         """Whether another file is in the place of the one that was last read or written, if any."""
         return identity_at(self.path) not in (None, self._file)
-
-
-def _unsaved(path: str, error: UntrustedError | OSError, until: str = "") -> GenericdpError:
-    directory = os.path.dirname(path)
-    if isinstance(error, UntrustedError):
-        why, cure = str(error), error.hint
-    else:
-        why = error.strerror or ""
-        cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
-    return GenericdpError(f"cannot save '{path}': {why}", hint="; ".join(filter(None, (cure, until))))
-
-
-def _is_removed(directory: str) -> bool:
-    """Whether a directory has no name any more where it was mounted from: nothing can be made in it."""
-    try:
-        return os.stat(directory).st_nlink == 0
-    except OSError:
-        return False
 
 
 def _until_then(is_kept: bool) -> str:

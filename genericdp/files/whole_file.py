@@ -9,7 +9,6 @@ The rules of this file:
 """
 
 import errno
-import filecmp
 import os
 import re
 import stat
@@ -18,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import chain, count
 
-from genericdp.errors import LEADS_NOWHERE, GenericdpError, what_is_short
+from genericdp.errors import LEADS_NOWHERE, GenericdpError, what_is_short, what_to_do
 from genericdp.files.trust import UntrustedError, is_absent, open_trusted
 
 #: The longest file that is read, in bytes. With the ids of ten full resources, a memory has a third of this.
@@ -35,6 +34,10 @@ _NOT_OURS = frozenset({errno.EFBIG, errno.EINVAL, errno.EISDIR})
 
 #: What `path_aside` puts behind the name of a file.
 _ASIDE = re.compile(r"\.[0-9]{8}T[0-9]{6}Z(-[0-9]+)?")
+
+_MOUNT_AGAIN = (
+    "the directory was removed while it was mounted here; a restart of the pod or service mounts a new one"
+)
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -121,8 +124,10 @@ def free_path(path: str, file: FileIdentity | None = None) -> str:
 
 
 def _is_same(path: str, other: str) -> bool:
-    with suppress(OSError):
-        return filecmp.cmp(path, other, shallow=False)
+    with suppress(OSError, UntrustedError):
+        files = os.stat(path), os.stat(other)
+        if all(stat.S_ISREG(each.st_mode) for each in files) and files[0].st_size == files[1].st_size:
+            return read_whole(path)[0] == read_whole(other)[0]
     return False
 
 
@@ -186,6 +191,25 @@ def read_if_any(path: str, why: str) -> tuple[bytes, FileIdentity] | None:
         if is_absent(path):
             return None
         raise GenericdpError(f"'{path}' is refused: {error}", hint=f"{error.hint}; {why}") from error
+
+
+def unsaved(path: str, error: UntrustedError | OSError, until: str = "") -> GenericdpError:
+    """The error to report when a file could not be written. `until` says what that means."""
+    directory = os.path.dirname(path)
+    if isinstance(error, UntrustedError):
+        why, cure = str(error), error.hint
+    else:
+        why = error.strerror or ""
+        cure = _MOUNT_AGAIN if _is_removed(directory) else what_to_do(error, directory)
+    return GenericdpError(f"cannot save '{path}': {why}", hint="; ".join(filter(None, (cure, until))))
+
+
+def _is_removed(directory: str) -> bool:
+    """Whether a directory has no name any more where it was mounted from: nothing can be made in it."""
+    try:
+        return os.stat(directory).st_nlink == 0
+    except OSError:
+        return False
 
 
 def _identity(file: os.stat_result) -> FileIdentity:

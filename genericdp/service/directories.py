@@ -10,7 +10,8 @@ The rules of this file:
 * No CDI spec file is written into a directory that is not noted: after a kill and another edit, nobody would
   remove it. A former directory is watched until there were files to remove: it may be mounted later.
 * A note counts after a kill as soon as it is written, and after a power cut as soon as the disk has it. Only
-  the start and the end of the daemon wait for the disk, and an answer by CDI that is noted nowhere else.
+  the start and the end of the daemon wait for the disk. So does a directory of CDI spec files that cannot be
+  noted beside the links.
 * What this process serves with decides. A note that somebody removed or changed, or whose directory is
   another one by now, is written again at once: the next start may follow an edit.
 """
@@ -124,7 +125,7 @@ class Directories:
         """Take into account what pods hold, after an answer of PodResources."""
         if not self.waits or answer is None or not answer.complete or held or self._are_saved:
             return
-        if not memory_names_holders(self.served.state_dir):
+        if not memory_names_holders(self.served):
             self.waits = False
             _log.info("no pod holds a device any more: starting again, with other directories")
             self._on_free()
@@ -146,7 +147,7 @@ class Directories:
 
     def close(self) -> None:
         """Write now or never what `begin` has noted and is not there any more."""
-        if self._watches and self._lost() is not None:
+        if self._watches and (self._unsynced or self._lost() is not None):
             self._name()
         self._disk.finish()
         for watch in (*self._watches, *self._former.values()):
@@ -249,15 +250,12 @@ class Directories:
         """Note the directories. Returns why one of the notes cannot be written; raises it for both."""
         in_state_dir, beside_links = cdi_notes(self.served, self._cdi_dirs)
         failures = self._write([beside_links])
-        if failures:
-            # What is written next may lead a container to a device: only then does that wait for the disk.
-            others = self._write([in_state_dir])
-            if others and not noted_cdi_dirs(self.served).issuperset(self._cdi_dirs):
-                message = (
-                    f"cannot use the CDI directory '{self.served.cdi_dir}' before it is noted: {others[0]}"
-                )
-                raise GenericdpError(message, hint=others[0].hint)
-        self._are_noted = True
+        # What is written next may lead a container to a device: only then does that wait for the disk.
+        others = self._write([in_state_dir]) if failures else ()
+        self._are_noted = not others or noted_cdi_dirs(self.served).issuperset(self._cdi_dirs)
+        if not self._are_noted:
+            unusable = f"cannot use the CDI directory '{self.served.cdi_dir}' before it is noted"
+            raise GenericdpError(f"{unusable}: {others[0]}", hint=others[0].hint)
         return failures
 
     def _say_unseen(self, directory: str) -> None:
@@ -285,6 +283,6 @@ def _saved(notes: Iterable[Note], unsynced: Iterable[Note]) -> tuple[Collection[
 def in_force(configured: Settings) -> Settings:
     """The settings with the directories of before while pods may hold devices. Raises GenericdpError."""
     before = before_edit(configured)
-    if memory_names_holders(before.state_dir) or checkpoint.names_holders(before):
+    if memory_names_holders(before) or checkpoint.names_holders(before):
         return before
     return configured

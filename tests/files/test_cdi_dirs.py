@@ -183,6 +183,21 @@ async def test_an_edit_of_link_dir_takes_the_note_along(tmp_path: Path) -> None:
     assert specs_below(tmp_path) == ["cdi"]
 
 
+async def test_nor_is_one_that_is_not_noted_any_more(tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    with closing(Directories(settings, lambda: None)) as directories:
+        directories.begin()
+        directories.note_cdi_dir()
+        for note in cdi_notes(settings, [settings.cdi_dir]):
+            Path(note.path).unlink()
+            Path(f"{note.path}.new").mkdir()
+        await until(lambda: not directories._are_noted)
+        with pytest.raises(GenericdpError, match="before it is noted"):
+            directories.note_cdi_dir()
+        for note in cdi_notes(settings, [settings.cdi_dir]):
+            Path(f"{note.path}.new").rmdir()
+
+
 async def test_a_directory_that_cannot_be_noted_is_not_used(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     settings = settings_below(tmp_path, state_dir=f"{tmp_path}/file/state", link_dir=f"{tmp_path}/file/links")

@@ -50,6 +50,16 @@ def many(count: int) -> Memory:
     return Memory({id_: Remembered(FTDI, Device(id_, links=(id_,), spots=spots)) for id_ in ids})
 
 
+@contextmanager
+def in_use_with_links(state: Path, link_dir: Path) -> Iterator[Saving]:
+    saving = Saving(str(state), link_dir=str(link_dir))
+    saving.begin()
+    try:
+        yield saving
+    finally:
+        saving.close()
+
+
 async def has_settled(saving: Saving) -> bool:
     """Whether nobody would have to wait now. No time passes."""
     waiting = asyncio.ensure_future(saving.settled())
@@ -788,6 +798,54 @@ def test_what_is_kept_is_kept_again_if_another_memory_was_saved_meanwhile(
         with a_full(state), pytest.raises(GenericdpError):
             save(file, memory(1))
         assert StateFile(str(state), this_boot(), str(link_dir)).load() == memory(1)
+
+
+async def test_it_is_kept_again_when_the_links_are_back(tmp_path: Path, link_dir: Path) -> None:
+    """Another memory was saved meanwhile."""
+    state = tmp_path / "state"
+    with in_use_with_links(state, link_dir) as saving:
+        saving.save_within(0.0, memory(1))
+        link_dir.rename(tmp_path / "away")
+        saving.save_within(0.0, memory(2))
+        backup = (state / "memory.json").read_bytes()
+        (tmp_path / "away").rename(link_dir)
+        saving.save_within(0.0, memory(1))
+    (state / "memory.json").write_bytes(backup)
+    assert StateFile(str(state), this_boot(), str(link_dir)).load() == memory(1)
+
+
+@pytest.mark.parametrize("what", ["the file", "the directory"])
+async def test_what_is_removed_there_is_kept_again_at_once(
+    tmp_path: Path, link_dir: Path, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with in_use_with_links(tmp_path / "state", link_dir) as saving:
+        saving.save_within(0.0, memory(1))
+        if what == "the file":
+            (link_dir / ".memory").unlink()
+        else:
+            rmtree(link_dir)
+            link_dir.mkdir()
+        await until((link_dir / ".memory").exists)
+    (record,) = caplog.records
+    assert record.getMessage() == "the saved memory was removed, saving it again"
+    assert fields_of(record)["file"] == f"{link_dir}/.memory"
+
+
+async def test_while_it_cannot_be_kept_there_the_file_is_written_once(tmp_path: Path, link_dir: Path) -> None:
+    """The pauses between the tries grow."""
+    time, file = LoopTime(), tmp_path / "state" / "memory.json"
+    with in_use_with_links(tmp_path / "state", link_dir) as saving:
+        saving.save_within(0.0, memory(1))
+        (link_dir / ".memory.new").mkdir()
+        saving.save_within(0.0, memory(2))
+        before = file.stat().st_ino
+        tries = saving._tries
+        for seconds, tried in ((1.0, 1), (1.0, 1), (1.0, 2), (3.0, 2), (1.0, 3)):
+            time.advance(seconds)
+            await idle()
+            assert saving._tries - tries == tried
+        assert file.stat().st_ino == before
+        (link_dir / ".memory.new").rmdir()
 
 
 async def test_at_each_start_it_is_kept_again(tmp_path: Path, link_dir: Path) -> None:

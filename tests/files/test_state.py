@@ -514,11 +514,16 @@ def test_the_same_file_is_kept_aside_once_however_often_it_is_put_in_place(tmp_p
         assert save(state, MEMORY) == str(kept)
     assert {each.name for each in kept.parent.iterdir()} == {kept.name, "memory.json"}
     assert kept.read_text() == "another"
+    # One with as many bytes and the same time, as from an archive, is another one.
+    Path(state.path).write_text("ANOTHER")
+    os.utime(state.path, (1_700_000_000, 1_700_000_000))
+    save(state, MEMORY)
+    assert (kept.read_text(), Path(f"{kept}-1").read_text()) == ("another", "ANOTHER")
     # A file of another name is none that was kept aside.
     Path(f"{kept}.old").write_text("a third")
     Path(state.path).write_text("a third")
     os.utime(state.path, (1_700_000_000, 1_700_000_000))
-    assert save(state, MEMORY) == f"{kept}-1"
+    assert save(state, MEMORY) == f"{kept}-2"
 
 
 def test_while_it_cannot_be_seen_which_file_is_in_place_none_is_written(

@@ -139,8 +139,8 @@ class Node:
 
     async def _kill(self) -> None:
         saving = self._saving
-        if saving._watch is not None:
-            saving._watch.close()
+        for watch in saving._watches:
+            watch.close()
         saving._retry.succeeded()
         if saving._late is not None:
             saving._late.cancel()

@@ -240,7 +240,7 @@ class StateFile:
 
     def _load_spare(self) -> Memory | None:
         """The memory beside the links, if it is of this boot and later than the one in the file."""
-        found = read_if_any(self.spare, _NOT_WITHOUT_IT) if self.spare else None
+        found = read_if_any(self.spare, _NOT_WITHOUT_IT) if self._may_be_kept() else None
         if found is None:
             return None
         note, _, timed = found[0].partition(b"\n")

@@ -10,8 +10,8 @@ The rules of this file:
 * No CDI spec file is written into a directory that is not noted: after a kill and another edit, nobody would
   remove it. A former directory is watched until there were files to remove: it may be mounted later.
 * A note counts after a kill as soon as it is written, and after a power cut as soon as the disk has it. Only
-  the start and the end of the daemon wait for the disk. So does a directory of CDI spec files that cannot be
-  noted beside the links.
+  the end of the daemon waits for the disk of the state directory, and a directory of CDI spec files that
+  cannot be noted beside the links.
 * What this process serves with decides. A note that somebody removed or changed, or whose directory is
   another one by now, is written again at once: the next start may follow an edit.
 """
@@ -115,7 +115,6 @@ class Directories:
         for directory in sorted({note.directory for note in self._notes()}):
             self._watches.append(DirectoryWatch(directory, self._hear))
         self._name()
-        self._disk.finish()
 
     def see_saved(self, found: Checkpoint | None) -> None:
         """Take into account what the kubelet's checkpoint says; None: nobody knows."""
@@ -190,8 +189,8 @@ class Directories:
         # Before another link directory is named: the note in the one before would be lost.
         self._failures = self._settle_cdi_dirs()
         if self._are_noted:
-            pairs = notes_of_each_other(self.served, self._configured)
-            self._failures += self._write(note for note in pairs if note.is_beside_links)
+            beside_links = (note for note in self._notes() if note.is_beside_links)
+            self._failures += self._write(note for note in beside_links if not note.is_of_cdi)
         self._save()
 
     def _write(self, notes: Iterable[Note]) -> list[GenericdpError]:
@@ -251,7 +250,7 @@ class Directories:
         in_state_dir, beside_links = cdi_notes(self.served, self._cdi_dirs)
         failures = self._write([beside_links])
         # What is written next may lead a container to a device: only then does that wait for the disk.
-        others = self._write([in_state_dir]) if failures else ()
+        others = self._write([in_state_dir]) if failures else []
         self._are_noted = not others or noted_cdi_dirs(self.served).issuperset(self._cdi_dirs)
         if not self._are_noted:
             unusable = f"cannot use the CDI directory '{self.served.cdi_dir}' before it is noted"

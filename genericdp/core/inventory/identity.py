@@ -52,6 +52,9 @@ _REPLICA = re.compile(r"(?:.*\.)?[0-9]+")
 
 _DIGITS = re.compile(r"([0-9]+)")
 
+#: The number of a HID in its name, see hid_add_device() in the kernel.
+_HID = re.compile(r"(?<=/[0-9A-F]{4}:[0-9A-F]{4}:[0-9A-F]{4}\.)[0-9A-F]{4,8}(?=/|$)")
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -156,7 +159,7 @@ def assign(
     untold: dict[str, Sequence[str]] = {}
     for (unit, _, port), indexes in siblings.items():
         if len(indexes) > 1:
-            indexes.sort(key=lambda index: natural(identities[index].order))
+            indexes.sort(key=lambda index: in_path_order(identities[index].order))
         mine = [identities[index] for index in indexes]
         is_twin = ties.get(unit, port) != port and not mine[0].is_spread
         if unit not in ties and mine[0].is_filler:
@@ -271,6 +274,11 @@ def hash_of(*parts: str | int) -> str:
     # ascii() keeps the parts apart, which a separator would not, and is the same in every Python.
     digest = hashlib.sha256(ascii(parts).encode("ascii")).digest()
     return base64.b32encode(digest).decode("ascii").lower()
+
+
+def in_path_order(order: str) -> tuple[object, ...]:
+    """A sort key for `order_of`: natural, but HIDs have hexadecimal numbers (`0003:046D:C52B.000A`)."""
+    return natural(_HID.sub(lambda found: str(int(found[0], 16)), order))
 
 
 def natural(text: str) -> tuple[tuple[str, ...], str]:

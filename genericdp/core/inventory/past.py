@@ -81,10 +81,11 @@ _GONE = -1
 class Seen(NamedTuple):
     """The directory in sysfs where a sibling is, or where it was when it was last seen.
 
-    order        `order_of` the sibling, which ends in its sys path
+    order        `order_of` the sibling, which ends in its sys path; "" if it was not seen since its number
+                 was a guess
     incarnation  the inode of that directory
-    is_late      whether others were there before it that come after it in the order. So when they come
-                 together, nobody can tell which of them it is
+    is_late      whether its number does not say where it comes in the order. So when several come together,
+                 nobody can tell which of them it is
     """
 
     order: str = ""
@@ -111,11 +112,13 @@ class Known(NamedTuple):
     sys_path  where it is, "" if it has left or was last seen before a restart
     is_held   whether a pod may hold it
     ids       of the devices that have or had it
+    is_there  whether one of them has it, as far as is known; otherwise, it had it before it moved here
     """
 
     sys_path: str
     is_held: bool
     ids: frozenset[str] = frozenset()
+    is_there: bool = True
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,11 @@ Siblings are nodes that nothing but their order tells apart. `genericdp.core.inv
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from genericdp.core.buses.port import may_be_at, unit_on_usb
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.inventory.place import UNKNOWN, Spot
 from genericdp.core.usb_port import UsbPort
@@ -88,31 +90,42 @@ class Plugged:
         )
         return (*spots, *homes)
 
-    def remembered(self, spots: Iterable[Spot]) -> Siblings:
+    def remembered(self, spots: Iterable[Spot], moved: Iterable[Spot] = ()) -> Siblings:
         """The numbers to remember when these are the spots of remembered devices.
+
+        moved  those of nodes that may come where a part of their unit is at another port already
 
         A unit on USB may come again with all of them. Elsewhere, as with the cameras that software makes, one
         that is missing and that no such device has is free again, unless all of them are missing. Where one
         is in doubt, there are several.
         """
         mine: dict[Spot, set[int]] = {}
-        for spot in spots:
+        for spot in chain(spots, moved):
             if spot.of_all in self.siblings:
                 mine.setdefault(spot.of_all, set()).add(spot.number)
-        kept: dict[Spot, Mapping[int, Seen]] = {}
+        kept = self._of_moved(moved)
         for spot, numbers in self.siblings.items():
             if spot in mine:
                 here = {number for number, seen in numbers.items() if seen.is_there}
                 all_stay = not here or UsbPort.of_exact(spot.port) is not None
-                left = {
+                stay = {
                     number: seen
                     for number, seen in numbers.items()
                     if all_stay or number in here or number in mine[spot]
                 }
                 # A device may be remembered with a number of which nothing else is known any more.
-                is_one_of_several = left.keys() | mine[spot] != {0} or spot in self.in_doubt
+                is_one_of_several = stay.keys() | mine[spot] != {0} or spot in self.in_doubt
                 if is_one_of_several or (here and spot.is_anonymous):
-                    kept[spot] = left
+                    kept[spot] = stay
+        return kept
+
+    def _of_moved(self, moved: Iterable[Spot]) -> dict[Spot, Mapping[int, Seen]]:
+        kept: dict[Spot, Mapping[int, Seen]] = {}
+        left = {(spot.serial, spot.within): spot for spot in self.siblings if not self.groups.get(spot)}
+        for spot in moved if left else ():
+            home = left.get((spot.serial, spot.within)) if has_serial(spot) else None
+            if home is not None and spot.of_all not in self.siblings:
+                kept[spot.of_all] = {number: seen.gone for number, seen in self.siblings[home].items()}
         return kept
 
     def count_at(self, spot: Spot) -> int:

@@ -203,14 +203,15 @@ class _Numbers:
         found: dict[Spot, dict[int, Known]] = {}
         for id_, known in self._memory.devices.items():
             paths = chain((node.sys_path for node in known.device.nodes), repeat(""))
-            for spot, path in zip((*known.device.spots, *known.earlier), paths, strict=False):
+            spots = known.device.spots
+            for n, (spot, path) in enumerate(zip((*spots, *known.earlier), paths, strict=False)):
                 if spot.number != UNKNOWN:
                     mine = found.setdefault(spot.of_all, {})
-                    other = mine.get(spot.number, Known("", False))
-                    is_held = id_ in held and spot not in known.not_given
-                    mine[spot.number] = Known(
-                        path or other.sys_path, is_held or other.is_held, other.ids | {id_}
-                    )
+                    other = mine.get(spot.number, Known("", False, is_there=False))
+                    is_held = other.is_held or (id_ in held and spot not in known.not_given)
+                    is_there = n < len(spots) or other.is_there
+                    ids = other.ids | {id_}
+                    mine[spot.number] = Known(path or other.sys_path, is_held, ids, is_there)
         return found
 
 

@@ -199,9 +199,8 @@ def _unknown(memory: Memory, answer: Answer | None, plugged: Plugged) -> Mapping
 def _siblings(plugged: Plugged, devices: Mapping[str, Remembered]) -> Siblings:
     if not plugged.siblings:
         return plugged.siblings
-    return plugged.remembered(
-        spot for known in devices.values() for spot in (*known.device.spots, *known.earlier)
-    )
+    moved = [spot for known in devices.values() for spot in known.earlier]
+    return plugged.remembered((spot for known in devices.values() for spot in known.device.spots), moved)
 
 
 @dataclass(frozen=True, slots=True)

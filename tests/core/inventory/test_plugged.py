@@ -130,10 +130,25 @@ def test_if_they_did_not_come_in_their_order_they_are_in_doubt_when_they_come_to
         assert numbers(back) == {"ttyACM0": 0, "ttyACM1": 1, "ttyACM2": 2}
 
 
-def test_once_no_pod_holds_any_a_unit_that_comes_with_others_begins_anew() -> None:
+def test_of_those_that_no_pod_holds_only_their_count_is_known_after_others_have_come() -> None:
     """Nobody knows which ones they are. After a guess, a pod could get one under the number of another."""
     one = plugged_of([B], after(plugged_of([], after(plugged_of([A, B])))))
-    assert (numbers(one), {*one.siblings[SPOT]}) == ({"ttyACM1": 0}, {0})
+    assert numbers(one) == {"ttyACM1": 0}
+    assert one.siblings[SPOT] == {0: Seen(B.sys_path, 1), 1: Seen(is_late=True)}
+    both = plugged_of([A, B], after(plugged_of([], after(one)), 0))
+    assert both.in_doubt == {SPOT: [A, B]}
+    assert plugged_of([A], after(plugged_of([], after(one)), 0)).in_doubt == {SPOT: [A]}
+    # They come one by one, as udev announces them.
+    first = plugged_of([A], after(plugged_of([], after(plugged_of([A, B])))))
+    second = plugged_of([A, B], after(first, 0))
+    assert [seen.is_late for seen in second.siblings[SPOT].values()] == [False, False]
+
+
+def test_all_begin_anew_once_no_pod_holds_any() -> None:
+    late = plugged_of([A, B, C], after(plugged_of([B, C])))
+    anew = plugged_of([A, B, C], after(plugged_of([], after(late))))
+    assert numbers(anew) == {"ttyACM0": 0, "ttyACM1": 1, "ttyACM2": 2}
+    assert not any(seen.is_late for seen in anew.siblings[SPOT].values())
 
 
 #: Where the second unit with the serial number was.

@@ -8,8 +8,9 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
 from tests.core.memory.test_siblings import IN_DOUBT
-from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.builders import a_device, a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
+from tests.scenes.wireless import a_paired
 
 X = rule("x")
 WHOLE = rule("x", 'group_by = "usb_device"')
@@ -128,3 +129,129 @@ def test_a_unit_is_known_at_a_port_where_another_resource_had_it_meanwhile() -> 
     node.look(X)
     node.look(X, *unit(0, 1, port="4", plug=3))
     assert node.inventory.links()[FIRST] == "/dev/ttyACM1"
+
+
+def paths_of(node: Node, ids: Sequence[str]) -> list[str | None]:
+    return [node.inventory.links()[id_] for id_ in ids]
+
+
+def given(node: Node, *paths: str) -> list[str]:
+    """Pods get the devices of these paths, one each. Returns their ids."""
+    ids = [next(link for link, path in node.inventory.links().items() if path == each) for each in paths]
+    for id_ in ids:
+        node.allocate(id_)
+    return ids
+
+
+def looks(node: Node, rules: str, *plugged: Sequence[UdevDevice]) -> None:
+    for devices in plugged:
+        for _ in range(2):
+            node.look(rules, *devices)
+
+
+TTYS = ("/dev/ttyACM0", "/dev/ttyACM1")
+
+
+def test_hids_come_in_the_order_of_their_hexadecimal_numbers() -> None:
+    """Two mice that are paired with one receiver, which does not say its slots: 0003:….000A follows .0009."""
+    mice, node = rule("mouse", match='{ SUBSYSTEM = "hidraw" }'), Node()
+    looks(node, mice, [a_paired(3, "", 0, 0), a_paired(4, "", 0, 1)])
+    ids = given(node, "/dev/hidraw0", "/dev/hidraw1")
+    looks(node, mice, [], [a_paired(9, "", 0, 0), a_paired(10, "", 0, 1)])
+    assert paths_of(node, ids) == ["/dev/hidraw0", "/dev/hidraw1"]
+
+
+@pytest.mark.parametrize("port", ["1", "4"])
+@pytest.mark.parametrize("rules", [X, BY_FOO])
+def test_those_that_came_against_their_order_are_told_by_nothing_when_they_come_again(
+    rules: str, port: str
+) -> None:
+    """Not even by a property, if they have it in common."""
+    node = Node()
+    looks(node, rules, unit(1), unit(0, 1))
+    ids = given(node, *TTYS)
+    looks(node, rules, [], unit(0, 1, plug=2, port=port))
+    assert paths_of(node, ids) == [None, None]
+
+
+@pytest.mark.parametrize("port", ["1", "4"])
+def test_nor_are_those_that_come_again_against_it(port: str) -> None:
+    """A process still held the name of the first one open when the driver bound it."""
+    node = Node()
+    looks(node, X, unit(0, 1))
+    ids = given(node, *TTYS)
+    first = unit(0, plug=2, port=port, names=(1,))
+    second = [replace(each, incarnation=299) for each in unit(0, plug=2, port=port)[1:]]
+    looks(node, X, [], first, [*first, *second])
+    assert paths_of(node, ids) == [None, None]
+
+
+def test_nor_are_those_of_which_one_was_guessed_while_another_one_stayed() -> None:
+    node, names = Node(), (0, 1, 2)
+    first = unit(0)
+    second, third = (unit(n, plug=2, names=names)[1:] for n in (1, 2))
+    looks(node, X, unit(0, 1, 2, names=names), first, [*first, *third])
+    ids = given(node, "/dev/ttyACM2")
+    looks(node, X, [*first, *third, *second])
+    ids += given(node, "/dev/ttyACM1")
+    looks(node, X, [], unit(0, 1, 2, plug=3, names=names))
+    assert paths_of(node, ids) == [None, None]
+
+
+@pytest.mark.parametrize("port", ["1", "4"])
+def test_that_a_unit_has_several_is_not_forgotten_while_one_of_them_is_missing(port: str) -> None:
+    node = Node()
+    looks(node, X, unit(0, 1), [], unit(1, plug=2))
+    ids = given(node, "/dev/ttyACM1")
+    looks(node, X, [], unit(0, plug=3, port=port))
+    assert paths_of(node, ids) == [None]
+
+
+@pytest.mark.parametrize("has_restarted", [False, True])
+@pytest.mark.parametrize("is_told", [True, False])
+def test_siblings_are_known_at_another_port_if_another_node_of_their_unit_comes_first(
+    is_told: bool, has_restarted: bool
+) -> None:
+    whole = rule("x", 'group_by = "usb_device"', match='{ SUBSYSTEM = ["tty", "hidraw"] }')
+
+    def with_hidraw(*ttys: int, port: str = "1", plug: int = 1) -> list[UdevDevice]:
+        usb, *nodes = unit(*ttys, port=port, plug=plug)
+        hidraw = a_usb_node(usb, "hidraw", "hidraw0", number="c 240:0")
+        return [usb, replace(hidraw, incarnation=100 * plug + 50), *nodes]
+
+    node = Node()
+    looks(node, whole, *(() if is_told else (with_hidraw(1),)), with_hidraw(0, 1))
+    node.allocate("x_A")
+    own = dict(node.inventory.links())
+    looks(node, whole, [], with_hidraw(port="4", plug=2))
+    if has_restarted:
+        restarted(node)
+    looks(node, whole, with_hidraw(0, 1, port="4", plug=2))
+    now = {link: path for link, path in node.inventory.links().items() if link in own}
+    assert now == (own if is_told else dict.fromkeys(own))
+
+
+def test_boards_keep_their_pods_over_a_reboot_although_one_of_them_was_made_again() -> None:
+    board = a_device("/sys/devices/pci0000:00/0000:00:05.0", subsystem="pci")
+
+    def nodes(*numbers: int, boot: int = 1) -> list[UdevDevice]:
+        found = [
+            a_device(
+                f"{board.sys_path}/acq/acq{n}",
+                subsystem="acq",
+                node=f"/dev/acq{n}",
+                number=f"c 98:{n}",
+                parent=board,
+            )
+            for n in numbers
+        ]
+        return [replace(each, incarnation=100 * boot + n) for n, each in enumerate(found)]
+
+    some = rule("v", 'unplug_grace = "1s"', match='{ SUBSYSTEM = "acq", DEVNAME = "*[12]" }')
+    node = Node()
+    looks(node, some, nodes(0, 1, 2))
+    ids = given(node, "/dev/acq1", "/dev/acq2")
+    looks(node, some, nodes(0, 1, 2)[1:], [*nodes(0, boot=2), *nodes(0, 1, 2)[1:]])
+    node.memory = saved.load(saved.dump(node.memory, "before"), "after")
+    looks(node, some, nodes(0, 1, 2, boot=3))
+    assert paths_of(node, ids) == ["/dev/acq1", "/dev/acq2"]

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.past import NO_PAST, Past, Seen
 from genericdp.core.inventory.place import Spot, locate
 from genericdp.core.inventory.plugged import NOTHING_TOLD, Plugged, Told
-from genericdp.core.inventory.siblings.numbers import in_order, number, seen_at
+from genericdp.core.inventory.siblings.numbers import number, seen_at, signature
 
 #: A device node, and the spot that it shares with its siblings.
 Sighting = tuple[UdevDevice, Spot]
@@ -87,7 +87,7 @@ class Groups:
             if spot.serial and (of_unit in gone or not _is_known(spot, past)):
                 left = [each for each in past.alike(*of_unit) if each not in self.at]
                 if left:
-                    homes[spot] = [*{in_order(seen_at(each, past)): each for each in left}.values()]
+                    homes[spot] = [*{signature(seen_at(each, past)): each for each in left}.values()]
         return homes
 
 
@@ -101,9 +101,9 @@ def plugged_of(devices: Iterable[UdevDevice], past: Past = NO_PAST, told: Told =
 
 
 def _order(node: UdevDevice) -> tuple[object, ...]:
-    return natural(order_of(node))
+    return in_path_order(order_of(node))
 
 
 def _is_known(spot: Spot, past: Past) -> bool:
     """Whether something is remembered there. Then its siblings have the numbers that they have there."""
-    return spot in past.siblings or bool(past.known_at(spot))
+    return spot in past.siblings or any(known.is_there for known in past.known_at(spot).values())

@@ -13,24 +13,28 @@ The rules of this file:
   what drivers call the cameras of a board. So a unit that is plugged in again, at any port, or that comes
   after a reboot, is as it was. The order that counts is the one in which they got their numbers: one that was
   bound again has another path.
-* If their number differs, or if they did not come in the order of their paths the first time, nobody can tell
-  which one has come. It is **in doubt** as long as a pod may hold one of those that are missing; once no pod
-  does, all is forgotten. So is one with which udev has not finished, because its properties may tell, and any
-  that comes at the spot of a wireless unit without an address.
+* If their number differs, or if they have not come in the order of their paths, now or before, nobody can
+  tell which one has come. It is **in doubt** as long as a pod may hold one of those that are missing. So is
+  one with which udev has not finished, because its properties may tell, and any that comes at the spot of a
+  wireless unit without an address.
+* If no pod holds any of them, what has come is taken for the first ones, and nothing is known of the others
+  but that there are so many. If all have come, all begin anew.
 * A serial number that tells nothing (`fillers`) does not tell where a unit was before; a property does.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.past import Known, Past, Seen
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Told
+from genericdp.core.usb_port import UsbPort
 
 #: Order and incarnation of the siblings that are there -> sys path.
 Here = Mapping[tuple[str, int], str]
@@ -53,16 +57,16 @@ def number(
 
     homes  the spots of which one is where they were before, if they have come from another port
     """
-    order = {node.sys_path: order_of(node) for node in group}
-    here = {(order[node.sys_path], node.incarnation): node.sys_path for node in group}
+    seen = {node.sys_path: Seen(order_of(node), node.incarnation) for node in group}
+    here = {each[:2]: path for path, each in seen.items()}
     possible = _homes(group, spot, homes, past, told)
     home = possible[0] if possible else spot
     before = seen_at(home, past, here)
-    stayed = {here[seen[:2]]: number for number, seen in before.items() if seen[:2] in here}
-    came = [node.sys_path for node in group if node.sys_path not in stayed]
+    stayed = {here[each[:2]]: number for number, each in before.items() if each[:2] in here}
+    came = [path for path in seen if path not in stayed]
     missing = sorted(before.keys() - stayed.values())
     is_unsettled = bool(came and (missing or homes)) and not spot.is_anonymous
-    seats = _seats(came, missing, past.known_at(home), told) if is_unsettled else _NO_SEATS
+    seats = _seats(came, missing, before, past.known_at(home), told) if is_unsettled else _NO_SEATS
     sure = {**stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
     missing = [number for number in missing if number not in seats.taken.values()]
@@ -70,6 +74,7 @@ def number(
         len(new) != len(missing)
         or len(possible) > 1
         or (len(missing) > 1 and any(before[number].is_late for number in missing))
+        or (len(missing) > 1 and not _came_in_order(spot, [seen[node.sys_path] for node in new]))
     )
     nobody_can_tell = (
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
@@ -78,20 +83,22 @@ def number(
         _is_any_held(missing, past.known_at(home))
         or any(known.is_held for each in possible[1:] for known in past.known_at(each).values())
     )
-    if new and missing and are_others and not (is_in_doubt or sure):
-        before, missing = {}, []
+    if new and missing and are_others and not is_in_doubt:
+        before = _guessed(before, missing, len(new), is_all=not sure)
+        missing = [number for number in missing if number in before]
     unused = [number for number in range(len(before) + len(new)) if number not in before]
     paths = [node.sys_path for node in new]
     by_order = dict(zip(paths, unused if is_in_doubt else [*missing, *unused], strict=False))
     numbers = {**sure, **by_order}
     if not is_in_doubt:
         sure = numbers
-    siblings = {number: seen.gone for number, seen in before.items()}
-    for seen, path in here.items():
-        if path in sure:
-            known = before.get(sure[path])
-            is_late = _is_before_any(order[path], before) if known is None else known.is_late
-            siblings[sure[path]] = Seen(*seen, is_late)
+    siblings = {number: each.gone for number, each in before.items()}
+    siblings |= {sure[path]: each for path, each in seen.items() if path in sure}
+    unplaced = [number for path, number in sure.items() if not (number in before and before[number].order)]
+    late = {number for number, each in before.items() if each.is_late}.difference(unplaced)
+    late |= {number for number, each in siblings.items() if not each.is_there and not each.order}
+    late |= _out_of_order(spot, unplaced, siblings)
+    siblings = {number: each._replace(is_late=number in late) for number, each in siblings.items()}
     return Numbered(numbers, siblings, paths if is_in_doubt else (), came if is_unsettled else ())
 
 
@@ -105,7 +112,7 @@ def seen_at(spot: Spot, past: Past, here: Here = NOTHING_HERE) -> Mapping[int, S
     return {n: at.get(each.sys_path, Seen(each.sys_path)) for n, each in past.known_at(spot).items()}
 
 
-def in_order(numbers: Mapping[int, Seen]) -> Sequence[object]:
+def signature(numbers: Mapping[int, Seen]) -> Sequence[object]:
     """What tells which siblings come, and in which order."""
     return tuple((number, numbers[number].is_late) for number in sorted(numbers))
 
@@ -119,8 +126,41 @@ def _homes(
     return left if left or why_filler(spot.serial) else homes
 
 
-def _is_before_any(order: str, others: Mapping[int, Seen]) -> bool:
-    return any(natural(order) < natural(other.order) for other in others.values())
+def _guessed(
+    before: Mapping[int, Seen], missing: Sequence[int], count: int, *, is_all: bool
+) -> Mapping[int, Seen]:
+    """What is known of siblings once so many that have come are taken for some of the missing ones.
+
+    Nothing is known of those that are left but that there were so many. If all come, all begin anew.
+    """
+    if is_all:
+        return dict.fromkeys(range(len(missing) if count < len(missing) else 0), Seen())
+    return {number: Seen() if number in missing else seen for number, seen in before.items()}
+
+
+def _came_in_order(spot: Spot, seen: Sequence[Seen]) -> bool:
+    """Whether siblings, in the order of their paths, have come in this order, as the inodes say.
+
+    That is only expected of a unit on USB, which comes as a whole. Names of drivers are in another order.
+    """
+    if UsbPort.of_exact(spot.port) is None or not all(each.order.startswith("/") for each in seen):
+        return True
+    return all(one.incarnation <= other.incarnation for one, other in pairwise(seen))
+
+
+def _out_of_order(spot: Spot, unplaced: Iterable[int], siblings: Mapping[int, Seen]) -> set[int]:
+    """Those of siblings whose new number contradicts the order of the paths, or that have not come in it."""
+    late: set[int] = set()
+    keys: dict[int, Any] = {}
+    for number in unplaced:
+        keys = keys or {n: in_path_order(seen.order) for n, seen in siblings.items() if seen.order}
+        for other, key in keys.items():
+            if other != number and (other < number) != (key < keys[number]):
+                late.add(number)
+    present = sorted((number for number in keys if siblings[number].is_there), key=keys.__getitem__)
+    if keys and not _came_in_order(spot, [siblings[number] for number in present]):
+        late.update(unplaced)
+    return late
 
 
 class _Seats(NamedTuple):
@@ -137,7 +177,13 @@ class _Seats(NamedTuple):
 _NO_SEATS = _Seats({}, disputed=False)
 
 
-def _seats(came: Sequence[str], missing: Sequence[int], known: Mapping[int, Known], told: Told) -> _Seats:
+def _seats(
+    came: Sequence[str],
+    missing: Sequence[int],
+    before: Mapping[int, Seen],
+    known: Mapping[int, Known],
+    told: Told,
+) -> _Seats:
     alike: dict[tuple[str, ...], list[str]] = {}
     for path in came:
         if path in told:
@@ -154,7 +200,8 @@ def _seats(came: Sequence[str], missing: Sequence[int], known: Mapping[int, Know
     disputed = False
     for ids, numbers in had.items():
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
-        if is_told and not is_any_lost:
+        is_ordered = len(numbers) == 1 or not any(before[number].is_late for number in numbers)
+        if is_told and is_ordered and not is_any_lost:
             taken |= zip(alike[ids], numbers, strict=True)
         else:
             disputed = disputed or bool(numbers)

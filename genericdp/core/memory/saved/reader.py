@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.offer import Device, Health, ids_of
 from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.inventory.place import Spot, is_of_node
@@ -202,9 +202,12 @@ def _late(value: Any, siblings: Siblings) -> list[Spot]:
             for *shared, numbers in map(fields.items, fields.items(value))
             for number in fields.items(numbers)
         ]
-    return [
-        spot._replace(number=number)
-        for spot, numbers in siblings.items()
-        for number, seen in numbers.items()
-        if any(natural(seen.order) < natural(numbers[n].order) for n in numbers if n < number)
-    ]
+    late: list[Spot] = []
+    for spot, numbers in siblings.items():
+        last = in_path_order("")
+        for number in sorted(numbers):
+            order = in_path_order(numbers[number].order)
+            if order < last:
+                late.append(spot._replace(number=number))
+            last = max(last, order)
+    return late

@@ -199,7 +199,7 @@ class StateFile:
         self.unkept = None
         if self._kept == data and self._is_in_place():
             return True
-        # Until it is written, what is there may be older than what is in the file.
+        # Until the write succeeds, the copy there may be older than the file.
         self._kept_in = None
         if not self._may_be_kept():
             return False

@@ -125,9 +125,8 @@ def free_path(path: str, file: FileIdentity | None = None) -> str:
 
 def _is_same(path: str, other: str) -> bool:
     with suppress(OSError, UntrustedError):
-        files = os.stat(path), os.stat(other)
-        if all(stat.S_ISREG(each.st_mode) for each in files) and files[0].st_size == files[1].st_size:
-            return read_whole(path)[0] == read_whole(other)[0]
+        same_size = os.stat(path).st_size == os.stat(other).st_size
+        return same_size and read_whole(path)[0] == read_whole(other)[0]
     return False
 
 

@@ -791,7 +791,7 @@ def test_what_is_kept_is_kept_again_if_another_memory_was_saved_meanwhile(
     with a_file_system_at(state):
         file = StateFile(str(state), this_boot(), str(link_dir))
         save(file, memory(1))
-        # There is no room for the next one beside the links.
+        # The next one cannot be written beside the links.
         (link_dir / ".memory.new").mkdir()
         save(file, memory(2))
         (link_dir / ".memory.new").rmdir()

@@ -33,7 +33,7 @@ ANSWERS = {
 #: What somebody else puts in the place of the saved memory: what was saved first, and one of another node.
 OTHERS = ("backup", "stranger")
 
-#: Whether there is room beside the links.
+#: The file system of the links fills up, or has space again.
 BESIDE = {"no room": True, "room": False}
 
 #: A number is a memory that is saved: few, so that one comes back that was there before.
@@ -53,7 +53,7 @@ class Node:
     """A node whose daemon is killed and started again.
 
     last     the memory that must not be lost
-    is_full  there is no room beside the links
+    is_full  the file system of the links is full
     """
 
     def __init__(self, root: Path, slow: SlowDisk) -> None:

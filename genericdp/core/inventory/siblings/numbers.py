@@ -40,6 +40,9 @@ from genericdp.core.usb_port import UsbPort
 Here = Mapping[tuple[str, int], str]
 NOTHING_HERE: Here = {}
 
+#: One that has not been seen since its number was a guess.
+NOT_SEEN = Seen(is_late=True)
+
 
 class Numbered(NamedTuple):
     """The siblings at one spot, as in `Plugged`; `in_doubt` are sys paths."""
@@ -94,12 +97,12 @@ def number(
         sure = numbers
     siblings = {number: each.gone for number, each in before.items()}
     siblings |= {sure[path]: each for path, each in seen.items() if path in sure}
-    unplaced = [number for path, number in sure.items() if not (number in before and before[number].order)]
-    late = {number for number, each in before.items() if each.is_late}.difference(unplaced)
-    late |= {number for number, each in siblings.items() if not each.is_there and not each.order}
-    late |= _out_of_order(spot, unplaced, siblings)
-    siblings = {number: each._replace(is_late=number in late) for number, each in siblings.items()}
-    return Numbered(numbers, siblings, paths if is_in_doubt else (), came if is_unsettled else ())
+    return Numbered(
+        numbers,
+        _with_late(spot, siblings, before),
+        paths if is_in_doubt else (),
+        came if is_unsettled else (),
+    )
 
 
 def seen_at(spot: Spot, past: Past, here: Here = NOTHING_HERE) -> Mapping[int, Seen]:
@@ -134,8 +137,8 @@ def _guessed(
     Nothing is known of those that are left but that there were so many. If all come, all begin anew.
     """
     if is_all:
-        return dict.fromkeys(range(len(missing) if count < len(missing) else 0), Seen())
-    return {number: Seen() if number in missing else seen for number, seen in before.items()}
+        return dict.fromkeys(range(len(missing) if count < len(missing) else 0), NOT_SEEN)
+    return {number: NOT_SEEN if number in missing else seen for number, seen in before.items()}
 
 
 def _came_in_order(spot: Spot, seen: Sequence[Seen]) -> bool:
@@ -146,6 +149,14 @@ def _came_in_order(spot: Spot, seen: Sequence[Seen]) -> bool:
     if UsbPort.of_exact(spot.port) is None or not all(each.order.startswith("/") for each in seen):
         return True
     return all(one.incarnation <= other.incarnation for one, other in pairwise(seen))
+
+
+def _with_late(spot: Spot, siblings: Mapping[int, Seen], before: Mapping[int, Seen]) -> Mapping[int, Seen]:
+    """Siblings, each with whether its number says where it comes: that is found out when it is first seen."""
+    new = [n for n, seen in siblings.items() if seen.is_there and not (n in before and before[n].order)]
+    late = _out_of_order(spot, new, siblings)
+    late |= {n for n, seen in before.items() if seen.is_late}.difference(new)
+    return {n: seen._replace(is_late=n in late) for n, seen in siblings.items()}
 
 
 def _out_of_order(spot: Spot, unplaced: Iterable[int], siblings: Mapping[int, Seen]) -> set[int]:

@@ -1,5 +1,6 @@
 """Units with siblings that come back, at any port: a pod has its own of them again, or none."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +17,7 @@ X = rule("x")
 WHOLE = rule("x", 'group_by = "usb_device"')
 BY_FOO = rule("x", 'identity = ["FOO"]')
 
-FIRST, SECOND = "x_A", "x_A_gjjzzf7zdg"
+FIRST = "x_A"
 
 
 def unit(
@@ -43,6 +44,27 @@ def restarted(node: Node) -> None:
     assert saved.dump(node.memory, "boot") == text
 
 
+def paths_of(node: Node, ids: Sequence[str]) -> list[str | None]:
+    return [node.inventory.links()[id_] for id_ in ids]
+
+
+def given(node: Node, *paths: str) -> list[str]:
+    """Pods get the devices of these paths, one each. Returns their ids."""
+    ids = [next(link for link, path in node.inventory.links().items() if path == each) for each in paths]
+    for id_ in ids:
+        node.allocate(id_)
+    return ids
+
+
+def looks(node: Node, rules: str, *plugged: Sequence[UdevDevice]) -> None:
+    for devices in plugged:
+        for _ in range(2):
+            node.look(rules, *devices)
+
+
+TTYS = ("/dev/ttyACM0", "/dev/ttyACM1")
+
+
 @pytest.mark.parametrize("port", ["1", "4"])
 @pytest.mark.parametrize("has_restarted", [False, True])
 def test_two_pods_do_not_exchange_siblings_of_which_one_was_bound_again(
@@ -50,30 +72,26 @@ def test_two_pods_do_not_exchange_siblings_of_which_one_was_bound_again(
 ) -> None:
     """It has a name behind that of the other one by then."""
     node = Node()
-    node.look(X, *unit(0, 1))
-    node.allocate(FIRST)
-    node.allocate(SECOND)
-    node.look(X, *unit(1))
-    node.look(X, *unit(0, 1, names=(7, 1)))
-    assert node.inventory.links() == {FIRST: "/dev/ttyACM7", SECOND: "/dev/ttyACM1"}
-    node.look(X)
+    looks(node, X, unit(0, 1))
+    ids = given(node, *TTYS)
+    looks(node, X, unit(1), unit(0, 1, names=(7, 1)))
+    assert paths_of(node, ids) == ["/dev/ttyACM7", "/dev/ttyACM1"]
+    looks(node, X, [])
     if has_restarted:
         restarted(node)
-    node.look(X, *unit(0, 1, port=port, plug=2))
-    assert node.inventory.links() == {FIRST: "/dev/ttyACM0", SECOND: "/dev/ttyACM1"}
+    looks(node, X, unit(0, 1, port=port, plug=2))
+    assert paths_of(node, ids) == [*TTYS]
 
 
 @pytest.mark.parametrize("port", ["1", "4"])
 @pytest.mark.parametrize("grouping", ['group_by = "usb_device"', 'group_by = "FOO"'])
 def test_a_property_that_all_siblings_have_does_not_tell_which_one_has_come(grouping: str, port: str) -> None:
     node, by_foo = Node(), rule("x", 'identity = ["FOO"]', grouping)
-    node.look(by_foo, *unit(0, 1))
-    node.look(by_foo, *unit(0))
+    looks(node, by_foo, unit(0, 1), unit(0))
     (link,) = (link for link, path in node.inventory.links().items() if path == "/dev/ttyACM0")
     node.allocate(link.partition("@")[0])
-    node.look(by_foo)
-    node.look(by_foo, *unit(1, plug=2, port=port))
-    assert node.inventory.links()[link] is None
+    looks(node, by_foo, [], unit(1, plug=2, port=port))
+    assert paths_of(node, [link]) == [None]
 
 
 @pytest.mark.parametrize("has_restarted", [False, True])
@@ -101,19 +119,36 @@ def test_a_guess_that_was_made_before_a_pod_came_does_not_count_for_it(
 def test_a_property_tells_a_unit_at_another_port_although_its_serial_number_tells_nothing() -> None:
     """Another one with that number is unplugged, too."""
     node = Node()
-    node.look(
-        BY_FOO,
+    both = [
         *unit(0, 1, serial="0001", foo="p"),
         *unit(0, port="3", names=(4,), serial="0001", foo="r"),
-    )
-    (first,) = (link for link, path in node.inventory.links().items() if path == "/dev/ttyACM0")
-    (other,) = (link for link, path in node.inventory.links().items() if path == "/dev/ttyACM4")
-    node.allocate(first)
-    node.allocate(other)
-    node.look(BY_FOO)
-    node.look(BY_FOO, *unit(0, port="6", plug=3, serial="0001", foo="r"))
-    assert node.inventory.links()[other] == "/dev/ttyACM0"
-    assert node.inventory.links()[first] is None
+    ]
+    looks(node, BY_FOO, both)
+    ids = given(node, "/dev/ttyACM0", "/dev/ttyACM4")
+    looks(node, BY_FOO, [], unit(0, port="6", plug=3, serial="0001", foo="r"))
+    assert paths_of(node, ids) == [None, "/dev/ttyACM0"]
+
+
+def test_a_serial_number_that_tells_nothing_keeps_no_other_unit_from_pods() -> None:
+    node = Node()
+    looks(node, X, unit(0, 1, serial="0001"))
+    given(node, *TTYS)
+    looks(node, X, [], unit(0, port="3", plug=2, serial="0001"))
+    (offer,) = node.inventory.offers.values()
+    assert [device.spots[0].port[-1] for device in offer.devices if device.healthy] == ["3"]
+
+
+def test_what_an_earlier_release_saved_is_late_if_it_is_not_in_the_order_of_the_paths() -> None:
+    node = Node()
+    looks(node, X, unit(0, 1))
+    ids = given(node, *TTYS)
+    looks(node, X, unit(1), unit(0, 1, names=(7, 1)))
+    document = json.loads(saved.dump(node.memory, "boot"))
+    del document["late"]
+    node.memory = saved.load(json.dumps(document).encode(), "boot")
+    assert paths_of(node, ids) == ["/dev/ttyACM7", "/dev/ttyACM1"]
+    looks(node, X, [], unit(0, 1, plug=2))
+    assert paths_of(node, ids) == [None, None]
 
 
 def test_a_unit_is_known_at_a_port_where_another_resource_had_it_meanwhile() -> None:
@@ -129,27 +164,6 @@ def test_a_unit_is_known_at_a_port_where_another_resource_had_it_meanwhile() -> 
     node.look(X)
     node.look(X, *unit(0, 1, port="4", plug=3))
     assert node.inventory.links()[FIRST] == "/dev/ttyACM1"
-
-
-def paths_of(node: Node, ids: Sequence[str]) -> list[str | None]:
-    return [node.inventory.links()[id_] for id_ in ids]
-
-
-def given(node: Node, *paths: str) -> list[str]:
-    """Pods get the devices of these paths, one each. Returns their ids."""
-    ids = [next(link for link, path in node.inventory.links().items() if path == each) for each in paths]
-    for id_ in ids:
-        node.allocate(id_)
-    return ids
-
-
-def looks(node: Node, rules: str, *plugged: Sequence[UdevDevice]) -> None:
-    for devices in plugged:
-        for _ in range(2):
-            node.look(rules, *devices)
-
-
-TTYS = ("/dev/ttyACM0", "/dev/ttyACM1")
 
 
 def test_hids_come_in_the_order_of_their_hexadecimal_numbers() -> None:

@@ -169,6 +169,15 @@ def test_siblings_have_the_numbers_at_another_port_that_they_had() -> None:
     assert [*moved(past, 0, 1).in_doubt.values()] != [], "one of them is missing"
 
 
+def test_a_twin_does_not_come_from_where_the_other_one_still_is() -> None:
+    """It has more siblings, so it would be in doubt."""
+    past = after(plugged_of([A, B]), 0, 1)
+    unit = a_usb_device("9", serial="A")
+    twin = [a_usb_node(unit, "tty", f"ttyACM{each}", number=f"c 166:{each}") for each in (4, 5, 6)]
+    here = plugged_of([A, B, *twin], replace(past, alike=lambda *_: (SPOT,)))
+    assert (here.in_doubt, numbers(here)["ttyACM6"]) == ({}, 2)
+
+
 @pytest.mark.parametrize("is_held", [False, True])
 @pytest.mark.parametrize("others", [[0, 1], [1, 2]])
 def test_siblings_of_one_of_two_units_are_in_doubt_if_the_numbers_of_the_two_differ(

@@ -720,6 +720,16 @@ def test_what_cannot_be_understood_there_does_not_count(
     )
 
 
+@pytest.mark.parametrize("text", [b"", b"x", b"[]\n"])
+def test_that_it_cannot_be_understood_is_said_without_a_file_too(
+    tmp_path: Path, link_dir: Path, text: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    (link_dir / ".memory").write_bytes(text)
+    assert Saving(str(tmp_path / "state"), link_dir=str(link_dir)).load() == Memory()
+    (message,) = caplog.messages
+    assert message.startswith(f"'{link_dir}/.memory' is ")
+
+
 @pytest.mark.parametrize("how", ["a shortage", "others may write it", "a directory"])
 def test_without_what_cannot_be_read_there_it_does_not_start(
     tmp_path: Path, link_dir: Path, how: str

@@ -269,3 +269,21 @@ def test_boards_keep_their_pods_over_a_reboot_although_one_of_them_was_made_agai
     node.memory = saved.load(saved.dump(node.memory, "before"), "after")
     looks(node, some, nodes(0, 1, 2, boot=3))
     assert paths_of(node, ids) == ["/dev/acq1", "/dev/acq2"]
+
+
+def test_a_number_of_which_nothing_is_known_does_not_come_back_with_a_restart() -> None:
+    """A device is still remembered with it: the first camera was forgotten, and others came after a guess."""
+    cameras, node = rule("cam", match='{ SUBSYSTEM = "misc" }'), Node()
+
+    def nodes(*numbers: int, since: int = 1) -> list[UdevDevice]:
+        made = [a_device(f"/sys/devices/virtual/misc/cam{n}", node=f"/dev/cam{n}") for n in numbers]
+        return [replace(each, incarnation=100 * since + n) for n, each in zip(numbers, made, strict=True)]
+
+    looks(node, cameras, nodes(0, 1, 2), nodes(1, 2))
+    forgotten = min(id_ for id_, known in node.memory.devices.items() if known.absent_since is not None)
+    remembered = {id_: known for id_, known in node.memory.devices.items() if id_ != forgotten}
+    node.memory = replace(node.memory, devices=remembered)
+    looks(node, cameras, nodes(1, 2), [], nodes(1, since=2))
+    assert {spot.number for known in node.memory.devices.values() for spot in known.device.spots} == {0, 1, 2}
+    assert [*map(sorted, node.memory.siblings.values())] == [[0, 1]]
+    restarted(node)

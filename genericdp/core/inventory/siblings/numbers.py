@@ -88,7 +88,7 @@ def number(
     )
     if new and missing and are_others and not is_in_doubt:
         before = _guessed(before, missing, len(new), is_all=not sure)
-        missing = [number for number in missing if number in before]
+        missing = sorted(before.keys() - sure.values())
     unused = [number for number in range(len(before) + len(new)) if number not in before]
     paths = [node.sys_path for node in new]
     by_order = dict(zip(paths, unused if is_in_doubt else [*missing, *unused], strict=False))

@@ -304,6 +304,30 @@ async def test_the_end_waits_until_a_slow_disk_has_the_notes(
             assert {str(note), str(note.parent)} <= {*slow.written}
 
 
+async def test_at_the_end_a_note_is_tried_once_more_that_the_disk_did_not_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    settings = settings_below(tmp_path)
+    note = Path(settings.state_dir, LINK_DIR)
+    with begun(settings, tried):
+        LoopTime().advance(AGAIN_S)
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", fails)
+            note.unlink()
+            await until(lambda: len(tried) == 2)
+        assert note.is_file()
+    assert tried == ["", f"cannot write '{note}': Input/output error", ""]
+
+
+async def test_at_the_end_a_note_is_written_that_was_lost_since_the_loop_last_ran(tmp_path: Path) -> None:
+    settings = settings_below(tmp_path)
+    note = Path(settings.state_dir, LINK_DIR)
+    with begun(settings):
+        note.unlink()
+    assert note.is_file()
+
+
 async def test_another_directory_of_spec_files_is_on_the_disk_soon(tmp_path: Path) -> None:
     settings = settings_below(tmp_path)
     Path(settings.cdi_dir).mkdir()

@@ -150,9 +150,9 @@ class Daemon:
 
     async def _serve(self) -> None:
         async with self.plugins.kubelet.idle_channel(), contextlib.AsyncExitStack() as stack:
-            stack.callback(self._directories.close)
-            self._directories.begin()
+            self._directories.confirm()
             self.memory = resumed(self._saving.begin(), self._now())
+            stack.enter_context(contextlib.closing(self._directories)).begin()
             self.ready.begin()
             for each in (self.ready, self._saving, self._polling, self._resets, self._again):
                 stack.callback(each.close)

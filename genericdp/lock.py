@@ -20,7 +20,8 @@ The rules of this file:
 * Where there can be no lock, each genericdp acts as if it were alone, and a warning says why. A file system
   without locks, such as NFS without its lock service, answers ENOLCK. For want of memory, Linux answers
   ENOMEM, whatever flock(2) says.
-* A shortage of descriptors or memory says nothing about others.
+* A shortage of descriptors or memory says nothing about others. While there is no room for the lock, there is
+  none (`waits`).
 """
 
 import errno
@@ -60,7 +61,8 @@ _log = log.get(__name__)
 class DirectoryLock:
     """The lock in a directory, which need not exist yet.
 
-    name  that of the lock's own directory
+    name   that of the lock's own directory
+    waits  whether there was no lock to be had for a shortage, whose end no event reports: try `taken` again
     """
 
     def __init__(
@@ -74,6 +76,7 @@ class DirectoryLock:
         self._is_mine = False
         self._until: float | None = None
         self._said = ""
+        self.waits = False
 
     def is_held(self) -> bool:
         """Whether this process has taken the lock that has the name now, and nobody else can open it."""
@@ -84,6 +87,7 @@ class DirectoryLock:
 
         Raises OSError if there are too few descriptors, or too little memory, to tell.
         """
+        self.waits = False
         try:
             for _ in range(_TRIES):
                 if self._found is None:
@@ -177,11 +181,14 @@ class DirectoryLock:
                 raise
             self._see(error)
         else:
+            if self._said:
+                _log.info(f"locked '{self.path}' now")
             self._said = ""
         return True
 
     def _see(self, error: OSError) -> None:
         """Log why there is no lock, unless it was logged already, or there is no directory to lock."""
+        self.waits = bool(what_is_short(error))
         if error.errno != errno.ENOENT and str(error) != self._said:
             self._said = str(error)
             why = f"cannot lock '{self.path}': {error.strerror}"

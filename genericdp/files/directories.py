@@ -30,7 +30,7 @@ from genericdp.core.cdi import is_spec_file
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short, what_to_do
 from genericdp.files.kept_directory import make_for_all
-from genericdp.files.state import StateFile, this_boot
+from genericdp.files.state import BrokenStateError, StateFile, this_boot
 from genericdp.files.trust import UntrustedError, is_absent
 from genericdp.files.whole_file import read_whole, sync, write_whole
 
@@ -79,6 +79,24 @@ def memory_names_holders(settings: Settings) -> bool:
         return bool(StateFile(settings.state_dir, this_boot(), settings.link_dir).load().held)
     except GenericdpError:
         return True
+
+
+def is_unreadable(settings: Settings) -> bool:
+    """Whether the memory cannot be read. One that cannot be understood can."""
+    try:
+        StateFile(settings.state_dir, this_boot(), settings.link_dir).load()
+    except BrokenStateError:
+        return False
+    except GenericdpError:
+        return True
+    return False
+
+
+def what_frees(key: str) -> str:
+    """What to do about an edit of `link_dir` or `state_dir` that waits for pods."""
+    # Only the link directory names the state directory then, and it is empty after a boot.
+    in_time = "" if key == "link_dir" or _provided() else " before its next boot"
+    return f"drain the node{in_time}, or set it back; genericdp starts again once no pod holds a device"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,7 @@ from genericdp.kubelet.api.deviceplugin import KUBELET_SOCKET
 from genericdp.kubelet.endpoints import report_strangers, sweep
 from genericdp.kubelet.socketfile import ABSENT, SocketFile
 from genericdp.lock import NAME, DirectoryLock
+from genericdp.retry import Retry
 from genericdp.unixsocket import accepts
 from genericdp.watch import DirectoryWatch
 
@@ -80,6 +81,7 @@ class KubeletSocket:
         self._on_change = on_change
         self._on_rival = on_rival
         self._lock = DirectoryLock(directory)
+        self._locking = Retry(self.look_again)
         self._report: asyncio.TimerHandle | None = None
         self._apart_s = apart_s
         self._file: SocketFile | None = None
@@ -103,6 +105,7 @@ class KubeletSocket:
                 elif not await self._keeps_lock():
                     await self._leave()
                     continue
+                self._locking.tried(not self._lock.waits)
                 if self._file is not None or not self.is_there():
                     await self._event.wait()
         finally:
@@ -110,6 +113,7 @@ class KubeletSocket:
             self._let_go()
             if self._report is not None:
                 self._report.cancel()
+            self._locking.succeeded()
             self._lock.close()
             await self._close_channel()
 

@@ -18,6 +18,7 @@ The rules of this file:
 
 import asyncio
 import os
+import shlex
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from functools import partial
@@ -35,10 +36,12 @@ from genericdp.files.directories import (
     before_edit,
     cdi_notes,
     clear_cdi_dir,
+    is_unreadable,
     memory_names_holders,
     noted_cdi_dirs,
     notes_of_each_other,
     sync_all,
+    what_frees,
     write_all,
 )
 from genericdp.kubelet import checkpoint
@@ -94,24 +97,31 @@ class Directories:
         # Whether the kubelet's checkpoint may name one of our links or CDI devices.
         self._are_saved = True
 
-    def begin(self) -> None:
-        """Say which settings are not in force, and note the directories for the next start.
+    def confirm(self) -> None:
+        """Say which settings are not in force, now that the locks are held.
 
-        The locks are held. Raises GenericdpError if other directories are in force by now.
+        Raises GenericdpError if other directories are in force by now.
         """
         if in_force(self._configured) != self.served:
             raise GenericdpError(
                 "genericdp has served with other directories while this one stood by",
                 hint="start it again",
             )
-        self._cdi_dirs |= noted_cdi_dirs(self._configured)
         for key in ("link_dir", "state_dir"):
             if (mine := getattr(self.served, key)) != getattr(self._configured, key):
                 _log.warning(
                     f"'{key}' stays as it was, because pods may hold devices",
                     directory=mine,
-                    hint="drain the node, or set it back; genericdp starts again once no pod holds a device",
+                    hint=self._unread() or what_frees(key),
                 )
+
+    def begin(self) -> None:
+        """Note the directories for the next start.
+
+        The memory can be read: what cannot be served with is not noted. Raises GenericdpError if it cannot be
+        read which directories are noted.
+        """
+        self._cdi_dirs |= noted_cdi_dirs(self._configured)
         for directory in sorted({note.directory for note in self._notes()}):
             self._watches.append(DirectoryWatch(directory, self._hear))
         self._name()
@@ -153,6 +163,15 @@ class Directories:
             watch.close()
         self._watches, self._former = [], {}
         self._naming.succeeded()
+
+    def _unread(self) -> str:
+        """What to do if the memory cannot be read from the directory of before; "" if it can."""
+        if self.served.state_dir == self._configured.state_dir or not is_unreadable(self.served):
+            return ""
+        notes = notes_of_each_other(self.served, self._configured)
+        paths = sorted({note.path for note in notes if note.lines == (self.served.state_dir,)})
+        remove = shlex.join(["rm", "-f", *paths])
+        return f"make the memory there readable; or, if no pod has a device of genericdp: {remove}"
 
     def _notes(self) -> tuple[Note, ...]:
         of_cdi = cdi_notes(self.served, self._cdi_dirs)

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -109,6 +110,69 @@ async def test_an_edit_takes_effect_at_once_if_no_pod_holds_a_device(
     assert caplog.messages == []
 
 
+async def test_a_state_directory_with_which_it_could_not_start_is_not_in_force_afterwards(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (short_dir / "other/memory.json").mkdir(parents=True)
+    (short_dir / "other").chmod(0o755)
+    async with a_scene(short_dir, A) as scene:
+        await scene.until_allocatable(1)
+        with pytest.raises(GenericdpError, match=r"cannot read .*/other/memory\.json.: Is a directory"):
+            await edit(scene, state_dir=f"{short_dir}/other")
+        await edit(scene, state_dir=f"{short_dir}/state")
+        await scene.until_allocatable(1)
+        assert scene.daemon.settings is scene.service.settings
+    assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("key", "environment", "hint"),
+    [
+        ("link_dir", {}, "drain the node, or set it back; "),
+        ("state_dir", {}, "drain the node before its next boot, or set it back; "),
+        ("state_dir", {"STATE_DIRECTORY": "provided"}, "drain the node, or set it back; "),
+    ],
+)
+def test_an_edit_that_waits_says_until_when(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, key: str, environment: dict[str, str], hint: str
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, directory in environment.items():
+            patch.setenv(name, f"{tmp_path}/{directory}")
+        an_edit_waits(tmp_path, key)
+    (line,) = caplog.records
+    assert line.getMessage() == f"'{key}' stays as it was, because pods may hold devices"
+    ends = "genericdp starts again once no pod holds a device"
+    assert vars(line)["fields"] == {"directory": getattr(settings_below(tmp_path), key), "hint": hint + ends}
+
+
+def an_edit_waits(tmp_path: Path, key: str) -> None:
+    before = settings_below(tmp_path)
+    write_all(notes_of_each_other(before))
+    Path(before.state_dir, "memory.json").write_text("it cannot be understood")
+    edited: dict[str, Any] = {key: f"{tmp_path}/other"}
+    Directories(replace(before, **edited), lambda: None).confirm()
+
+
+def test_a_memory_that_cannot_be_read_any_more_can_be_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("STATE_DIRECTORY", f"{tmp_path}/provided")
+    before = settings_below(tmp_path)
+    write_all(notes_of_each_other(before))
+    Path(before.state_dir, "memory.json").mkdir()
+    edited = replace(before, state_dir=f"{tmp_path}/other")
+    Directories(edited, lambda: None).confirm()
+    (line,) = caplog.records
+    hint = vars(line)["fields"]["hint"]
+    assert hint == (
+        "make the memory there readable; or, if no pod has a device of genericdp: "
+        f"rm -f {before.link_dir}/.state_dir {tmp_path}/provided/state_dir"
+    )
+    subprocess.run(["sh", "-c", hint.partition(": ")[2]], check=True)
+    assert in_force(edited) == edited
+
+
 def test_everybody_may_follow_links_in_a_directory_that_a_note_made(tmp_path: Path) -> None:
     settings = settings_below(tmp_path, link_dir=f"{tmp_path}/above/links", state_dir=f"{tmp_path}/state")
     before = os.umask(0o77)
@@ -142,7 +206,7 @@ def test_who_stood_by_ends_if_pods_got_devices_elsewhere_meanwhile(tmp_path: Pat
     assert not standing_by.waits
     Path(before.state_dir, "memory.json").write_text("{}")
     with pytest.raises(GenericdpError) as caught:
-        standing_by.begin()
+        standing_by.confirm()
     assert (str(caught.value), caught.value.hint) == (
         "genericdp has served with other directories while this one stood by",
         "start it again",

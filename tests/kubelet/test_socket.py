@@ -17,6 +17,7 @@ import pytest
 from genericdp.kubelet.socket import APART_S, BURST, KubeletSocket
 from genericdp.lock import DirectoryLock
 from tests.scenes.scene import LoopTime
+from tests.scenes.shortage import a_file_system_at, fill_inodes
 from tests.scenes.waiting import idle, until
 
 
@@ -246,6 +247,51 @@ async def test_without_a_descriptor_nobody_takes_a_lock_for_lost(
             await idle()
             assert not other.taken()
             assert there == [True]
+
+
+async def test_a_lock_for_which_there_was_no_room_is_taken_once_there_is(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    time, directory = LoopTime(), short_dir / "device-plugins"
+    with a_file_system_at(directory, inodes=16), listening(directory):
+        fillers = fill_inodes(directory)
+        async with followed(directory, []) as kubelet:
+            await kubelet.wait_until_there()
+            await idle()
+            time.advance(1.0)
+            await idle()
+            for filler in fillers:
+                filler.unlink()
+            other = DirectoryLock(str(directory))
+            assert not Path(other.path).exists()
+            time.advance(2.0)
+            await until(Path(other.path).exists)
+            assert other.taken() is False
+            other.release()
+    path = f"{directory}/.genericdp-lock"
+    assert caplog.messages == [f"cannot lock '{path}': No space left on device", f"locked '{path}' now"]
+
+
+async def test_a_lock_whose_name_is_taken_is_not_tried_again_without_an_event(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    time, tries, real = LoopTime(), list[bool](), DirectoryLock.taken
+
+    def taken(lock: DirectoryLock) -> bool:
+        tries.append(real(lock))
+        return tries[-1]
+
+    monkeypatch.setattr(DirectoryLock, "taken", taken)
+    Path(DirectoryLock(str(short_dir)).path).touch()
+    with listening(short_dir):
+        async with followed(short_dir, []) as kubelet:
+            await kubelet.wait_until_there()
+            await events_of(short_dir)
+            before = len(tries)
+            time.advance(20.0)
+            await idle()
+            assert len(tries) == before
 
 
 WITHOUT_DESCRIPTORS = """

@@ -23,6 +23,7 @@ The rules of this file:
 import errno
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
@@ -79,24 +80,6 @@ def memory_names_holders(settings: Settings) -> bool:
         return bool(StateFile(settings.state_dir, this_boot(), settings.link_dir).load().held)
     except GenericdpError:
         return True
-
-
-def is_unreadable(settings: Settings) -> bool:
-    """Whether the memory cannot be read. One that cannot be understood can."""
-    try:
-        StateFile(settings.state_dir, this_boot(), settings.link_dir).load()
-    except BrokenStateError:
-        return False
-    except GenericdpError:
-        return True
-    return False
-
-
-def what_frees(key: str) -> str:
-    """What to do about an edit of `link_dir` or `state_dir` that waits for pods."""
-    # Only the link directory names the state directory then, and it is empty after a boot.
-    in_time = "" if key == "link_dir" or _provided() else " before its next boot"
-    return f"drain the node{in_time}, or set it back; genericdp starts again once no pod holds a device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +149,18 @@ def notes_of_each_other(settings: Settings, configured: Settings | None = None) 
     return pair if configured is None else (*pair, *_pair(configured, settings))
 
 
+def what_frees(key: str, before: Settings, configured: Settings) -> str:
+    """What to do about an edit of `link_dir` or `state_dir` that waits for pods."""
+    if before.state_dir != configured.state_dir and _is_unreadable(before):
+        notes = notes_of_each_other(before, configured)
+        paths = sorted({note.path for note in notes if note.lines == (before.state_dir,)})
+        remove = shlex.join(["rm", "-f", *paths])
+        return f"make the memory there readable; or, if no pod has a device of genericdp: {remove}"
+    # Only the link directory names the state directory then, and it is empty after a boot.
+    in_time = "" if key == "link_dir" or _provided() else " before its next boot"
+    return f"drain the node{in_time}, or set it back; genericdp starts again once no pod holds a device"
+
+
 def write_all(notes: Iterable[Note]) -> tuple[list[Note], list[GenericdpError]]:
     """Write these files. Returns those that did not say so already, and why others cannot be written."""
     written, failures = list[Note](), list[GenericdpError]()
@@ -218,6 +213,17 @@ def clear_cdi_dir(directory: str) -> bool:
             "to other devices by now",
         ) from error
     return were_there
+
+
+def _is_unreadable(settings: Settings) -> bool:
+    """Whether the memory cannot be read. One that cannot be understood can."""
+    try:
+        StateFile(settings.state_dir, this_boot(), settings.link_dir).load()
+    except BrokenStateError:
+        return False
+    except GenericdpError:
+        return True
+    return False
 
 
 def _pair(of: Settings, settings: Settings) -> tuple[Note, Note]:

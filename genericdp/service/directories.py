@@ -18,7 +18,6 @@ The rules of this file:
 
 import asyncio
 import os
-import shlex
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from functools import partial
@@ -36,7 +35,6 @@ from genericdp.files.directories import (
     before_edit,
     cdi_notes,
     clear_cdi_dir,
-    is_unreadable,
     memory_names_holders,
     noted_cdi_dirs,
     notes_of_each_other,
@@ -112,7 +110,7 @@ class Directories:
                 _log.warning(
                     f"'{key}' stays as it was, because pods may hold devices",
                     directory=mine,
-                    hint=self._unread() or what_frees(key),
+                    hint=what_frees(key, self.served, self._configured),
                 )
 
     def begin(self) -> None:
@@ -163,15 +161,6 @@ class Directories:
             watch.close()
         self._watches, self._former = [], {}
         self._naming.succeeded()
-
-    def _unread(self) -> str:
-        """What to do if the memory cannot be read from the directory of before; "" if it can."""
-        if self.served.state_dir == self._configured.state_dir or not is_unreadable(self.served):
-            return ""
-        notes = notes_of_each_other(self.served, self._configured)
-        paths = sorted({note.path for note in notes if note.lines == (self.served.state_dir,)})
-        remove = shlex.join(["rm", "-f", *paths])
-        return f"make the memory there readable; or, if no pod has a device of genericdp: {remove}"
 
     def _notes(self) -> tuple[Note, ...]:
         of_cdi = cdi_notes(self.served, self._cdi_dirs)

@@ -162,9 +162,9 @@ class Renewal:
         is_held = device.id in self._is_shared
         more = [link for link in known.device.links if link not in device.links]
         if more:
-            room = max(0, (HELD_LINK_LIMIT if is_held else LINK_LIMIT) - len(device.links))
             # The newest come first. Of those that came since a pod holds the device, it got the oldest.
-            kept = more[max(0, len(more) - room) :] if is_held else more[:room]
+            room = max(0, LINK_LIMIT - len(device.links))
+            kept = more[-HELD_LINK_LIMIT:] if is_held else more[:room]
             device = replace(device, links=(*device.links, *kept))
         earlier, docks = self._earlier(device, known) if is_held else ({}, {})
         given = modes.given_of(device, known, self._offers[resource].resource) if is_held else {}

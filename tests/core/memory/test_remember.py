@@ -340,7 +340,15 @@ def test_a_held_device_keeps_more_links_than_another_one() -> None:
     memory = Memory(held=held)
     for n in range(HELD_LINK_LIMIT + 5):
         _, memory = remember(renaming(f"x_1@{n}"), memory, float(n))
-    assert len(memory.devices["x_1"].device.links) == HELD_LINK_LIMIT
+    assert len(memory.devices["x_1"].device.links) == 1 + HELD_LINK_LIMIT
+
+
+def test_a_held_device_loses_no_link_however_many_it_gains() -> None:
+    memory = Memory(held={"x_1": Holding("example.com/x", "x_1", shared=False)})
+    _, memory = remember(renaming("x_1@old"), memory, 0.0)
+    gained = tuple(f"x_1@{n}" for n in range(HELD_LINK_LIMIT + 5))
+    _, memory = remember(renaming(*gained), memory, 1.0)
+    assert {"x_1@old", *gained} <= {*memory.devices["x_1"].device.links}
 
 
 def test_the_links_that_a_device_has_now_are_always_kept() -> None:

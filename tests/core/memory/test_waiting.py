@@ -156,19 +156,6 @@ def test_more_replicas_of_a_shared_device_wait_for_nobody() -> None:
     assert set(node.look(rule("ftdi", "replicas = 4"), STICK).values()) == {"Healthy"}
 
 
-@pytest.mark.parametrize("edit", ["the same", "earlier"])
-def test_an_id_of_the_list_before_waits_although_its_device_has_left(edit: str) -> None:
-    """The kubelet asks for it while it has not got the new list yet."""
-    node = Node()
-    node.look(rule("ftdi", "replicas = 2"), STICK)
-    node.allocate("ftdi_A5.1")
-    if edit == "earlier":
-        node.look(rule("ftdi", "replicas = 1"), STICK)
-    node.look(rule("ftdi", "replicas = 1"))
-    with pytest.raises(RefusedError, match=r"a pod may still hold it as ftdi_A5\.1"):
-        node.allocate("ftdi_A5.0")
-
-
 def test_only_the_device_that_is_held_waits() -> None:
     node = Node()
     node.look(rule("ftdi"), STICK, OTHER)

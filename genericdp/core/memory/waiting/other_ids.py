@@ -131,14 +131,11 @@ class _Others:
         """The ids of an offer that have to wait, each with the reason."""
         shared = _is_shared(offer)
         for device in offer.devices:
-            is_held = device.id in self.held
             if self._devices[device.id].absent_since is not None:
-                # The kubelet may still have the list in which it was Healthy, and ask for it.
-                there, moved = {device.id} & self._holders.keys(), list[tuple[str, Spot]]()
-            else:
-                spots = _spots_of(device, is_held=is_held)
-                there = {id_ for spot in spots for id_ in self._whereabouts.at(spot)}
-                moved = [*self._plugged_in_elsewhere(offer, device)]
+                continue
+            is_held = device.id in self.held
+            there = {id_ for spot in _spots_of(device, is_held=is_held) for id_ in self._whereabouts.at(spot)}
+            moved = [*self._plugged_in_elsewhere(offer, device)]
             elsewhere = {id_ for id_, _ in moved}
             # The reason names a pod that got the device at this very spot, if there is one.
             others = {

@@ -323,6 +323,34 @@ async def test_of_many_former_directories_in_which_nothing_is_found_none_is_note
             assert noted(one) == sorted([*kept, one.cdi_dir])
 
 
+async def test_those_that_are_not_there_stay_noted_however_many(tmp_path: Path) -> None:
+    one = settings_below(tmp_path)
+    former = [f"{tmp_path}/{n}" for n in range(MOST_FORMER + 1)]
+    write_all(cdi_notes(one, former))
+    with closing(Directories(one, lambda: None)) as directories:
+        directories.begin()
+        assert noted(one) == sorted([*former, one.cdi_dir])
+
+
+async def test_a_directory_that_a_note_names_already_is_used_though_no_note_can_be_written(
+    tmp_path: Path,
+) -> None:
+    one = settings_below(tmp_path)
+    write_all(cdi_notes(one, [one.cdi_dir, f"{tmp_path}/other"]))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / SPEC).touch()
+    ways = [Path(one.state_dir, f"{CDI_DIR}.new"), Path(one.link_dir, f"{CDI_DIR_BESIDE_LINKS}.new")]
+    for each in ways:
+        each.mkdir()
+    with closing(Directories(one, lambda: None)) as directories:
+        directories.begin()
+        assert not (tmp_path / "other" / SPEC).exists()
+        directories.note_cdi_dir()
+        for each in ways:
+            each.rmdir()
+    assert noted(one) == [one.cdi_dir]
+
+
 async def test_where_a_symlink_led_before_is_cleared(tmp_path: Path) -> None:
     """It was pointed elsewhere after a kill: nothing but the note leads to the directory of before."""
     for each in ("one", "two"):

@@ -16,11 +16,13 @@ from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.errors import GenericdpError
+from genericdp.files import saving as saving_module
 from genericdp.files import state, whole_file
 from genericdp.files.saving import LONGEST_S, Saving
 from genericdp.files.state import BOOT_VARIABLE, BrokenStateError, StateFile, this_boot
 from genericdp.files.whole_file import FileIdentity, identity_at
 from genericdp.log_lines import fields_of
+from genericdp.watch import DirectoryWatch
 from tests.scenes.rules import FTDI
 from tests.scenes.scene import LoopTime
 from tests.scenes.shortage import (
@@ -792,6 +794,37 @@ async def test_that_it_cannot_be_kept_there_is_said_until_it_can(tmp_path: Path,
     await until(lambda: said[-1] is None)
     saving.close()
     assert StateFile(str(tmp_path), this_boot(), str(link_dir)).load() == memory(1)
+
+
+async def test_nor_can_it_be_at_a_restart_is_said_at_once(tmp_path: Path, link_dir: Path) -> None:
+    with in_use_with_links(tmp_path, link_dir) as saving:
+        saving.save_within(0.0, memory(1))
+    (link_dir / ".memory").unlink()
+    (link_dir / ".memory.new").mkdir()
+    said: list[GenericdpError | None] = []
+    saving = Saving(str(tmp_path), said.append, link_dir=str(link_dir))
+    assert saving.begin() == memory(1)
+    assert [*map(str, said)] == [f"cannot save '{link_dir}/.memory': Is a directory"]
+    (link_dir / ".memory.new").rmdir()
+    saving.close()
+
+
+@pytest.mark.parametrize("lost", ["memory.json", ".memory"])
+async def test_what_is_removed_after_it_was_read_and_before_it_is_watched_is_saved_again(
+    tmp_path: Path, link_dir: Path, monkeypatch: pytest.MonkeyPatch, lost: str
+) -> None:
+    with in_use_with_links(tmp_path, link_dir) as saving:
+        saving.save_within(0.0, memory(1))
+    directory = link_dir if lost == ".memory" else tmp_path
+
+    def watch(path: str, tell: Callable[[frozenset[str]], None]) -> DirectoryWatch:
+        if path == str(directory):
+            (directory / lost).unlink()
+        return DirectoryWatch(path, tell)
+
+    monkeypatch.setattr(saving_module, "DirectoryWatch", watch)
+    with in_use_with_links(tmp_path, link_dir):
+        await until((directory / lost).exists)
 
 
 def test_what_is_kept_is_kept_again_if_another_memory_was_saved_meanwhile(

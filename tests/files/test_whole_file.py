@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import what_to_do
-from genericdp.files.whole_file import write_whole
+from genericdp.files.whole_file import identity_at, path_aside, write_whole
 
 
 @pytest.mark.parametrize("name", ["a", "a.new"])
@@ -36,3 +36,15 @@ def test_what_is_in_the_place_of_the_directory_is_not_to_be_removed(tmp_path: Pa
     assert what_to_do(raised.value, os.path.dirname(path)) == (
         "a symlink in this path leads to nothing, or a part of it is not a directory"
     )
+
+
+def test_a_file_that_cannot_be_compared_is_kept_aside_once(tmp_path: Path) -> None:
+    """Others may write it; the next try to replace it finds it kept by the one before."""
+    file = tmp_path / "a"
+    file.write_text("text")
+    file.chmod(0o666)
+    identity = identity_at(str(file))
+    assert identity is not None
+    aside = path_aside(str(file), identity)
+    os.link(file, aside)
+    assert path_aside(str(file), identity) == aside

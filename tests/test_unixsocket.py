@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.unixsocket import accepts
+from genericdp.unixsocket import accepts, why_not_bound
+from tests.scenes.shortage import a_file_system_at, descriptors_left, fill_inodes
 
 
 def test_a_socket_accepts_while_somebody_listens(short_dir: Path) -> None:
@@ -45,3 +46,14 @@ def test_who_may_not_connect_cannot_tell(short_dir: Path) -> None:
                 accepts(str(path))
         finally:
             os.seteuid(0)
+
+
+def test_why_a_socket_cannot_be_bound_is_what_the_kernel_says(short_dir: Path) -> None:
+    with a_file_system_at(short_dir / "full", inodes=8):
+        path = short_dir / "full" / "x.sock"
+        assert why_not_bound(str(path)) == ""
+        assert not path.exists()
+        fill_inodes(path.parent)
+        assert why_not_bound(str(path)) == "No space left on device"
+        with descriptors_left(0):
+            assert why_not_bound(str(path)) == "Too many open files"

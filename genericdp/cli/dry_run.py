@@ -58,9 +58,15 @@ def run(
 
     options  those that a verb in a hint needs (`as_typed`)
 
-    Raises GenericdpError if sockets in the temporary directory would have too long a path.
+    Raises GenericdpError if no temporary directory can be used, or sockets there would have too long a path.
     """
-    _check_length(tempfile.gettempdir())
+    try:
+        _check_length(tempfile.gettempdir())
+    except FileNotFoundError as error:
+        raise GenericdpError(
+            "no file can be made in a temporary directory",
+            hint="free some space in /tmp, or set TMPDIR to a directory that can be written",
+        ) from error
     # It is the directory of the daemon (`genericdp.files.directories`).
     os.environ.pop("STATE_DIRECTORY", None)
     root = tempfile.mkdtemp(prefix=_PREFIX)

@@ -34,6 +34,7 @@ from genericdp.kubelet.deadline import enforced
 from genericdp.kubelet.endpoints import fresh_name
 from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.socket import APART_S, Incarnation, KubeletSocket
+from genericdp.unixsocket import why_not_bound
 
 #: The kubelet dials for up to 10 s before it answers Register (kubelet 1.36, `connectClient`).
 REGISTER_TIMEOUT_S = 15.0
@@ -165,7 +166,7 @@ class Registration:
                     # grpc frees only a server that has been started, with or without a socket.
                     await _uninterrupted(server.start())
             except RuntimeError as error:
-                raise OSError(f"cannot create the socket '{path}': {error}") from error
+                raise OSError(f"cannot create the socket '{path}': {why_not_bound(path) or error}") from error
             yield endpoint
         finally:
             # The streams end here; only then may the next registration begin.

@@ -7,7 +7,8 @@ The rules of this file:
   if the disk is slow: only the end of the daemon waits for it.
 * It belongs to one boot. What an earlier process of the same boot saved is of no interest: only the daemon
   has restarted.
-* Without it, nothing is waited for. So whatever is wrong with the file is logged, and no more.
+* Without it, nothing is waited for. So whatever is wrong with the file is logged, and no more. What cannot be
+  saved is tried again.
 """
 
 import asyncio
@@ -19,10 +20,14 @@ from functools import partial
 from genericdp import log
 from genericdp.errors import GenericdpError
 from genericdp.files.whole_file import FileIdentity, identity_at, read_whole, write_whole
+from genericdp.retry import Retry
 from genericdp.watch.disk import Disk
 
 #: How long a change may wait to be saved, in seconds.
 SAVE_WITHIN_S = 10.0
+
+#: The longest pause after a failure, in seconds.
+LONGEST_S = 600.0
 
 _FORMAT = 1
 
@@ -41,8 +46,10 @@ class Presence:
         self._saved: frozenset[str] | None = None
         self._healthy: frozenset[str] | None = None
         self._file: FileIdentity | None = None
+        self._has_failed = False
         self._timer: asyncio.TimerHandle | None = None
         self._disk = Disk(self.path, again=self.save)
+        self._retry = Retry(self.save, longest_s=LONGEST_S)
 
     def load(self) -> frozenset[str]:
         """The ids that were Healthy when the machine went down; none if it did not since the last save."""
@@ -79,6 +86,7 @@ class Presence:
         if not self._boot or self._healthy is None:
             return
         if self._healthy == self._saved and identity_at(self.path) == self._file:
+            self._has_failed = False
             return
         document = {"version": _FORMAT, "boot": self._boot, "healthy": sorted(self._healthy)}
         data = json.dumps(document).encode("ascii")
@@ -88,18 +96,23 @@ class Presence:
         """Save now or never what was seen last."""
         self.save()
         self._disk.finish()
+        self._retry.succeeded()
 
     def _see_tried(self, healthy: frozenset[str], future: Future[FileIdentity]) -> None:
         try:
             self._file = future.result()
         except (OSError, GenericdpError) as error:
-            _log.warning(
-                "cannot save which devices are there, so the next boot may not wait for them",
-                path=self.path,
-                why=_why(error),
-            )
+            if not self._has_failed:
+                _log.warning(
+                    "cannot save which devices are there, so the next boot may not wait for them",
+                    path=self.path,
+                    why=_why(error),
+                )
+            self._has_failed = True
+            self._retry.failed()
         else:
-            self._saved = healthy
+            self._saved, self._has_failed = healthy, False
+            self._retry.succeeded()
         if self._healthy is not None and self._healthy != healthy:
             self.see(self._healthy)
 

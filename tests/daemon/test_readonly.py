@@ -68,5 +68,7 @@ async def test_what_could_not_register_registers_when_the_directory_can_be_writt
                 await until(lambda: FTDI in scene.daemon.plugins.registrations)
                 registration = scene.daemon.plugins.registrations[FTDI]
                 await until(lambda: registration.progress.error)
-                assert registration.progress.error.startswith(f"cannot create the socket '{directory}/gdp-")
+                error = registration.progress.error
+                assert error.startswith(f"cannot create the socket '{directory}/gdp-")
+                assert error.endswith(".sock': Read-only file system")
             await scene.until_allocatable(1)

@@ -149,6 +149,28 @@ async def test_a_directory_that_cannot_be_written_is_said(
     assert fields(caplog) == {"path": f"{tmp_path}/state/presence.json", "why": "File exists"}
 
 
+async def test_what_could_not_be_saved_is_saved_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, one, tries = LoopTime(), presence(tmp_path, "one", BOTH), list[int]()
+
+    def fsync(descriptor: int) -> None:
+        tries.append(descriptor)
+        fails(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        for number, pause in enumerate((SAVE_WITHIN_S, 1.0, 2.0, 4.0), 1):
+            time.advance(pause)
+            await until(lambda: len(tries) == number and one._retry.waits)  # noqa: B023  (asked in this round)
+    assert caplog.messages == ["cannot save which devices are there, so the next boot may not wait for them"]
+    time.advance(8.0)
+    await until(lambda: Presence(str(tmp_path), "two").load() == BOTH)
+    await until(lambda: not one._disk.is_busy)
+    one.close()
+    assert not one._retry.waits
+
+
 async def test_a_slow_disk_holds_up_nothing_and_has_the_last_state_in_the_end(tmp_path: Path) -> None:
     time, one = LoopTime(), presence(tmp_path, "one", BOTH)
     one.save()

@@ -174,6 +174,7 @@ def test_a_directory_without_write_permission_is_retried_until_it_is_writable(sh
                 os.seteuid(user)
             error = await an_error(scene.daemon.plugins)
             assert error.startswith(f"cannot create the socket '{directory}/gdp-")
+            assert error.endswith(".sock': Permission denied")
             await scene.until_allocatable(0)
 
     # grpc keeps two more pollers after the first failed bind, and no more even after the thousandth.

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -156,6 +157,21 @@ def test_resources_that_did_not_register_are_not_taken_for_a_missing_rule(rules:
     show_node({}, ["genericdp.io/null"], nothing, Output(stream))
     assert stream.getvalue() == (
         "not registered: genericdp.io/null\nThe node offers:\n\n  nothing: no resource was registered\n\n"
+    )
+
+
+def test_without_a_temporary_directory_it_says_what_to_do(rules: Path) -> None:
+    command = shlex.join([*SIMULATE, "--rules", str(rules), "--for", "0.1"])
+    done = subprocess.run(
+        ["sh", "-c", f"ulimit -f 0; exec {command}"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        (
+            "genericdp: error: no file can be made in a temporary directory\n"
+            "  hint: free some space in /tmp, or set TMPDIR to a directory that can be written\n"
+        ),
     )
 
 

@@ -228,21 +228,16 @@ async def test_a_kubelet_that_stops_reading_gets_the_newest_list_and_skips_those
     async with a_plugin(short_dir) as (plugin, channel):
         stream = api.DevicePluginStub(channel).ListAndWatch(api.Empty())
         assert (await stream.read()) is not grpc.aio.EOF
-        for round_ in range(1, 151):
+        for round_ in range(1, 201):
             plugin.update(a_long_list(round_))
             await asyncio.sleep(0)
-        sent = plugin.messages
-        assert sent < 100, "flow control does not apply"
-        for round_ in range(151, 201):
-            plugin.update(a_long_list(round_))
-            await asyncio.sleep(0)
-        assert plugin.messages == sent, "lists pile up"
+        # How many the buffers of gRPC and of the kernel take does not depend on how many there are.
         newest = ""
         while not newest.startswith("00000200"):
             answer = await stream.read()
             assert isinstance(answer, api.ListAndWatchResponse)
             newest = answer.devices[0].ID
-        assert plugin.messages <= sent + 1
+        assert plugin.messages < 100, "lists pile up"
         stream.cancel()
 
 

@@ -352,6 +352,6 @@ def _a_dry_run_on(udev: FakeUdev) -> Iterator[None]:
 
 
 TARGETS = (
-    Target(verbs, st.tuples(nodes, st.sampled_from(ASKED), words | texts), few=80),
+    Target(verbs, st.tuples(nodes, st.sampled_from(ASKED), words | texts), few=50),
     Target(running_daemon, st.tuples(nodes, st.sampled_from([False, False, True])), few=5, cpu_s=4.0),
 )

@@ -6,7 +6,7 @@ What the rules have in common is tried with each of them. A thorough search is a
 from hypothesis import settings
 
 #: How many examples the quick profile tries with each of the rules.
-_FEW = 15
+_FEW = 8
 
 _is_quick = settings().max_examples == settings.get_profile("quick").max_examples
 

@@ -19,7 +19,7 @@ from tests.scenes.service import SHORT_PAUSES
 OTHER = "example.com/other"
 OTHER_RULE = FTDI_RULE.replace("ftdi", "other").replace("0403", "10c4")
 
-RESTARTS = 200
+RESTARTS = 100
 
 #: The restarts after which the first measurement is taken; the second is taken at the end.
 WARM = 40

@@ -11,6 +11,7 @@ from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.siblings.groups import plugged_of
+from genericdp.core.memory import renewal
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
@@ -324,15 +325,18 @@ def test_a_device_that_invents_names_for_its_nodes_does_not_fill_the_memory() ->
     assert memory.devices["x_1"].device.links == device.links
 
 
-def test_a_held_device_that_loses_node_after_node_does_not_fill_the_memory() -> None:
+def test_a_held_device_that_loses_node_after_node_does_not_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A pod may have got the first of them."""
+    monkeypatch.setattr(renewal, "HELD_LINK_LIMIT", 50)
     resource = Resource("example.com/x", Match())
     memory = Memory(held={"x_1": Holding(resource.name, "x_1", shared=False)})
-    for n in range(HELD_LINK_LIMIT + 5):
+    for n in range(50 + 5):
         spots = (Spot("1", "", f"{n}"),)
         offer = Offer(resource, (Device("x_1", links=(f"x_1@{n}",), port="1", spots=spots),))
         _, memory = remember(Inventory({resource.name: offer}), memory, 0.0)
-    assert [*memory.devices["x_1"].earlier] == [Spot("1", "", f"{n}") for n in range(HELD_LINK_LIMIT)]
+    assert [*memory.devices["x_1"].earlier] == [Spot("1", "", f"{n}") for n in range(50)]
 
 
 def test_a_held_device_keeps_more_links_than_another_one() -> None:

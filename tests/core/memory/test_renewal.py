@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.memory import saved
-from genericdp.core.memory.room import HELD_LINK_LIMIT
+from genericdp.core.memory import renewal, saved
 from tests.scenes.builders import a_device, a_usb_device, a_usb_interface, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
@@ -118,7 +117,10 @@ def test_a_device_that_stays_is_the_same_when_a_sibling_comes_or_goes() -> None:
 # Groups
 
 
-def test_a_link_that_a_pod_got_stays_however_often_its_device_invents_other_names() -> None:
+def test_a_link_that_a_pod_got_stays_however_often_its_device_invents_other_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(renewal, "HELD_LINK_LIMIT", 50)
     group = rule("x", 'group_by = "usb_device"', match='{ SUBSYSTEM = "input" }')
     node, above = Node(), a_usb_interface(a_usb_device(serial="A"))
 
@@ -131,10 +133,10 @@ def test_a_link_that_a_pod_got_stays_however_often_its_device_invents_other_name
     node.look(group, event(0))
     (link,) = node.inventory.links()
     node.allocate("x_A")
-    for n in range(1, HELD_LINK_LIMIT + 2):
+    for n in range(1, 50 + 2):
         node.look(group, event(n))
     assert link in node.inventory.links()
-    assert len(node.inventory.links()) == 1 + HELD_LINK_LIMIT
+    assert len(node.inventory.links()) == 1 + 50
 
 
 PAIR = rule("pair", 'group_by = "ID_VENDOR_ID"')

@@ -104,14 +104,17 @@ class Note:
         """Whether it names directories of CDI spec files."""
         return self.file in (CDI_DIR, CDI_DIR_BESIDE_LINKS)
 
-    def stands(self) -> bool:
-        """Whether the file says so. Raises GenericdpError if it cannot be read."""
-        return _lines_in(self.directory, self.file) == [*self.lines]
+    def stands(self) -> bool | None:
+        """Whether the file says so; None if it cannot be read."""
+        try:
+            return self._says_so()
+        except GenericdpError:
+            return None
 
     def write(self) -> bool:
         """Write the file; `sync` waits for the disk. False if it says so already. Raises GenericdpError."""
         try:
-            is_due = not self.stands()
+            is_due = not self._says_so()
             if is_due:
                 if self.is_beside_links:
                     # Everybody may follow the links there.
@@ -130,6 +133,9 @@ class Note:
             pass
         except (UntrustedError, OSError) as error:
             raise self._failure(error) from error
+
+    def _says_so(self) -> bool:
+        return _lines_in(self.directory, self.file) == [*self.lines]
 
     def _failure(self, error: UntrustedError | OSError) -> GenericdpError:
         if isinstance(error, UntrustedError):
@@ -216,9 +222,9 @@ def clear_cdi_dir(directory: str) -> bool:
 
 
 def _is_unreadable(settings: Settings) -> bool:
-    """Whether the memory cannot be read. One that cannot be understood can."""
+    """Whether the memory in the state directory cannot be read. One that cannot be understood can."""
     try:
-        StateFile(settings.state_dir, this_boot(), settings.link_dir).load()
+        StateFile(settings.state_dir).load()
     except BrokenStateError:
         return False
     except GenericdpError:

@@ -168,13 +168,7 @@ class Directories:
 
     def _lost(self) -> Note | None:
         """A note that is not there any more, or may not be."""
-        for note in self._notes():
-            try:
-                if not note.stands():
-                    return note
-            except GenericdpError:
-                return note
-        return None
+        return next((note for note in self._notes() if not note.stands()), None)
 
     def _hear(self, names: frozenset[str]) -> None:
         # Changes by this process arrive here, too.
@@ -185,7 +179,7 @@ class Directories:
             self._naming.failed()
             return
         self._restored = now
-        if not self._naming.waits:
+        if not self._naming.waits and note.stands() is False:
             _log.warning("a note for the next start was removed or changed, writing it again", file=note.path)
         self._name()
 

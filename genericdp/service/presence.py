@@ -87,6 +87,7 @@ class Presence:
             return
         if self._healthy == self._saved and identity_at(self.path) == self._file:
             self._has_failed = False
+            self._retry.succeeded()
             return
         document = {"version": _FORMAT, "boot": self._boot, "healthy": sorted(self._healthy)}
         data = json.dumps(document).encode("ascii")

@@ -25,6 +25,7 @@ from tests.scenes.mounts import an_empty_file_system_over, bind_mounted
 from tests.scenes.rules import FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, a_scene, minors_in
 from tests.scenes.service import settings_below
+from tests.scenes.shortage import descriptors_left
 from tests.scenes.slow_disk import a_slow_disk, fails, when_waited_for
 from tests.scenes.state_file import save
 from tests.scenes.waiting import idle, until
@@ -220,6 +221,18 @@ async def test_what_it_writes_itself_is_not_written_again(tmp_path: Path) -> Non
             await idle()
             time.advance(AGAIN_S)
     assert tried == [""]
+
+
+async def test_a_note_that_cannot_be_read_is_not_said_to_be_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tried: list[str] = []
+    with begun(settings_below(tmp_path), tried) as directories:
+        LoopTime().advance(AGAIN_S)
+        with descriptors_left(0):
+            directories._hear(frozenset({LINK_DIR}))
+        assert "Too many open files" in tried[-1]
+    assert caplog.messages == []
 
 
 async def test_a_note_that_cannot_be_written_again_is_tried_again(tmp_path: Path) -> None:

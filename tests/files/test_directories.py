@@ -173,6 +173,19 @@ def test_a_memory_that_cannot_be_read_any_more_can_be_given_up(
     assert in_force(edited) == edited
 
 
+def test_one_that_cannot_be_read_beside_the_links_is_not_given_up_with_the_state_directory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next start would read it, too, and says what is wrong with it."""
+    before = settings_below(tmp_path)
+    write_all(notes_of_each_other(before))
+    Path(before.state_dir, "memory.json").write_text("{}")
+    Path(before.link_dir, ".memory").mkdir()
+    Directories(replace(before, state_dir=f"{tmp_path}/other"), lambda: None).confirm()
+    (line,) = caplog.records
+    assert vars(line)["fields"]["hint"].startswith("drain the node before its next boot, or set it back; ")
+
+
 def test_everybody_may_follow_links_in_a_directory_that_a_note_made(tmp_path: Path) -> None:
     settings = settings_below(tmp_path, link_dir=f"{tmp_path}/above/links", state_dir=f"{tmp_path}/state")
     before = os.umask(0o77)

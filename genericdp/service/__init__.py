@@ -5,6 +5,7 @@ Reading order:
     mounts      what a pod lacks of its host
     dead_mount  what a pod has mounted was deleted on its host
     threads     whether threads can be started at all, which gRPC needs
+    flock       the lock in a directory, which one genericdp has
     standby     only one genericdp serves a node
     directories an edit of the settings that waits until no pod holds a device
     ready       when READY is sent: after a boot, once the devices are back

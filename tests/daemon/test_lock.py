@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.errors import GenericdpError
-from genericdp.service.standby import NodeLock
+from genericdp.service.flock import NodeLock
 from tests.scenes.stranger import STRANGER, as_stranger
 
 
@@ -35,7 +35,7 @@ def test_it_is_free_when_the_first_lets_go(tmp_path: Path) -> None:
 
 def test_it_is_free_when_the_first_was_killed(tmp_path: Path) -> None:
     program = (
-        "import signal, sys; from genericdp.service.standby import NodeLock; lock = NodeLock(sys.argv[1]); "
+        "import signal, sys; from genericdp.service.flock import NodeLock; lock = NodeLock(sys.argv[1]); "
         "print(lock.taken(), flush=True); signal.pause()"
     )
     with subprocess.Popen([sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE) as other:

@@ -20,14 +20,15 @@ from genericdp.files.rulefiles import RuleFiles
 from genericdp.kubelet import socket as kubelet_socket
 from genericdp.kubelet.registration import Phase, Progress
 from genericdp.lock import DirectoryLock
-from genericdp.service.standby import NodeLock, until_alone
+from genericdp.service.flock import NodeLock
+from genericdp.service.standby import until_alone
 from genericdp.simulator import Generation
 from genericdp.simulator.gates import Point
 from tests.scenes.builders import a_usb_serial
 from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
 from tests.scenes.scene import LoopTime, Scene, a_scene, both_generations
 from tests.scenes.service import Service, links_in, settings_below
-from tests.scenes.shortage import descriptors_left
+from tests.scenes.shortage import a_file_system_at, descriptors_left, fill_inodes
 from tests.scenes.stranger import STRANGER
 from tests.scenes.waiting import idle, until
 
@@ -107,7 +108,7 @@ async def test_one_whose_removed_lock_another_one_took_ends(
         with NodeLock(scene.settings.link_dir) as faster:
             assert faster.taken()
             await until(scene.service.has_ended)
-    said = "the lock was removed, and another genericdp has taken it; this one ends"
+    said = "another genericdp has taken the lock of this directory; this one ends"
     assert caplog.messages.count(said) == 1
 
 
@@ -402,3 +403,61 @@ async def test_without_a_directory_to_lock_it_says_so_and_serves(
     async with a_scene(short_dir, settings=settings, kubelet_runs=False):
         pass
     assert f"cannot lock '{short_dir}/file/links/.lock': Not a directory" in caplog.messages
+
+
+@pytest.mark.parametrize("which", ["link_dir", "state_dir"])
+async def test_a_lock_for_which_there_was_no_room_is_taken_once_there_is(
+    short_dir: Path, caplog: pytest.LogCaptureFixture, which: str
+) -> None:
+    settings = settings_below(short_dir)
+    directory = Path(getattr(settings, which))
+    with a_file_system_at(directory, inodes=64):
+        fillers = fill_inodes(directory)
+        async with a_scene(short_dir, settings=settings, kubelet_runs=False):
+            lock = directory / ".lock"
+            assert not lock.exists()
+            for filler in fillers:
+                filler.unlink()
+            LoopTime().advance(1.0)
+            await until(lock.exists)
+            with NodeLock(str(directory)) as other:
+                assert not other.taken()
+        with NodeLock(str(directory)) as other:
+            assert other.taken()
+    assert caplog.messages.count(f"cannot lock '{lock}': No space left on device") == 1
+
+
+async def test_one_that_finds_it_taken_by_then_ends(
+    short_dir: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_below(short_dir)
+    with a_file_system_at(Path(settings.link_dir), inodes=64):
+        fillers = fill_inodes(Path(settings.link_dir))
+        async with a_scene(short_dir, settings=settings, kubelet_runs=False) as scene:
+            for filler in fillers:
+                filler.unlink()
+            with NodeLock(settings.link_dir) as faster:
+                assert faster.taken()
+                LoopTime().advance(1.0)
+                await until(scene.service.has_ended)
+    assert caplog.messages[-1] == "another genericdp has taken the lock of this directory; this one ends"
+
+
+async def test_one_lock_is_enough_where_the_directory_of_the_other_one_turns_out_to_be_the_same(
+    short_dir: Path,
+) -> None:
+    settings = settings_below(short_dir)
+    Path(settings.link_dir).mkdir(mode=0o755)
+    Path(settings.state_dir).symlink_to("not_mounted")
+    ended: list[bool] = []
+    with contextlib.ExitStack() as stack:
+        await until_alone(
+            settings, stack, asyncio.Event(), lambda: False, lambda _: None, end=lambda: ended.append(True)
+        )
+        Path(settings.state_dir).unlink()
+        Path(settings.state_dir).symlink_to(settings.link_dir)
+        LoopTime().advance(1.0)
+        await idle()
+        assert ended == []
+        with NodeLock(settings.state_dir) as other:
+            assert not other.taken()

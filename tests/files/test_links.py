@@ -19,7 +19,7 @@ import pytest
 from genericdp.errors import GenericdpError
 from genericdp.files.kept_directory import make_for_all
 from genericdp.files.links import Changed, Links, led
-from genericdp.service.standby import NAME, NodeLock
+from genericdp.service.flock import NAME, NodeLock
 from tests.scenes.shortage import descriptors_left
 from tests.scenes.stranger import as_stranger
 

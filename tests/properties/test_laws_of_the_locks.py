@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genericdp.lock import NAME, PATIENCE_S, DirectoryLock
-from genericdp.service.standby import NodeLock
+from genericdp.service.flock import NodeLock
 from tests.scenes.stranger import STRANGER, as_stranger
 
 

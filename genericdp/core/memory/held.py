@@ -18,14 +18,15 @@ The rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from genericdp.core.inventory.naming.ids import may_be_current_id, may_be_id, may_be_id_of
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.remembered import Remembered, is_unknown
-from genericdp.core.memory.room import ID_LIMIT
+from genericdp.core.memory.room import HELD_LINK_LIMIT, ID_LIMIT
 
 #: How long the admission of a pod may take after Allocate, in seconds: other plugins are asked, too.
 PODS_SETTLE_S = 120.0
@@ -271,3 +272,14 @@ def _unoffered(resource: str, id_: str, devices: Mapping[str, Remembered], *, li
     device = id_.rpartition(".")[0]
     is_replica = id_ not in devices and may_be_id_of(device, id_)
     return Holding(resource, device if is_replica else id_, shared=is_replica, listed=listed)
+
+
+def links_to_keep(lost: Sequence[str], known: Remembered, held: Held) -> Sequence[str]:
+    """Of the links that a held device has lost, the newest first: those that pods got, and some others."""
+    if len(lost) <= HELD_LINK_LIMIT:
+        return lost
+    mine = (holding.links for holding in held.values() if holding.device == known.device.id)
+    got = {*known.given, *chain.from_iterable(mine)}
+    # Where nobody knows what pods got, they got what came first.
+    others = [link for link in lost if link not in got]
+    return (*filter(got.__contains__, lost), *others[-HELD_LINK_LIMIT:])

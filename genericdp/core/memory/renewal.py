@@ -27,7 +27,7 @@ from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
-from genericdp.core.memory.held import Held
+from genericdp.core.memory.held import Held, links_to_keep
 from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT
 
@@ -162,9 +162,8 @@ class Renewal:
         is_held = device.id in self._is_shared
         more = [link for link in known.device.links if link not in device.links]
         if more:
-            # The newest come first. Of those that came since a pod holds the device, it got the oldest.
             room = max(0, LINK_LIMIT - len(device.links))
-            kept = more[-HELD_LINK_LIMIT:] if is_held else more[:room]
+            kept = links_to_keep(more, known, self._given) if is_held else more[:room]
             device = replace(device, links=(*device.links, *kept))
         earlier, docks = self._earlier(device, known) if is_held else ({}, {})
         given = modes.given_of(device, known, self._offers[resource].resource) if is_held else {}

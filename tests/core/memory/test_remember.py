@@ -11,7 +11,6 @@ from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.siblings.groups import plugged_of
-from genericdp.core.memory import renewal
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import Holding
 from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
@@ -329,7 +328,8 @@ def test_a_held_device_that_loses_node_after_node_does_not_fill_the_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A pod may have got the first of them."""
-    monkeypatch.setattr(renewal, "HELD_LINK_LIMIT", 50)
+    for module in ("held", "renewal"):
+        monkeypatch.setattr(f"genericdp.core.memory.{module}.HELD_LINK_LIMIT", 50)
     resource = Resource("example.com/x", Match())
     memory = Memory(held={"x_1": Holding(resource.name, "x_1", shared=False)})
     for n in range(50 + 5):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.memory import renewal, saved
+from genericdp.core.memory import saved
 from tests.scenes.builders import a_device, a_usb_device, a_usb_interface, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
@@ -117,10 +117,12 @@ def test_a_device_that_stays_is_the_same_when_a_sibling_comes_or_goes() -> None:
 # Groups
 
 
+@pytest.mark.parametrize("stays", ["not at all", "while the others come"])
 def test_a_link_that_a_pod_got_stays_however_often_its_device_invents_other_names(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, stays: str
 ) -> None:
-    monkeypatch.setattr(renewal, "HELD_LINK_LIMIT", 50)
+    for module in ("held", "renewal"):
+        monkeypatch.setattr(f"genericdp.core.memory.{module}.HELD_LINK_LIMIT", 50)
     group = rule("x", 'group_by = "usb_device"', match='{ SUBSYSTEM = "input" }')
     node, above = Node(), a_usb_interface(a_usb_device(serial="A"))
 
@@ -133,10 +135,13 @@ def test_a_link_that_a_pod_got_stays_however_often_its_device_invents_other_name
     node.look(group, event(0))
     (link,) = node.inventory.links()
     node.allocate("x_A")
-    for n in range(1, 50 + 2):
+    if stays == "while the others come":
+        for n in range(1, 50 + 2):
+            node.look(group, event(0), event(n))
+    for n in range(100, 100 + 50 + 2):
         node.look(group, event(n))
     assert link in node.inventory.links()
-    assert len(node.inventory.links()) == 1 + 50
+    assert 50 < len(node.inventory.links()) <= 50 + 2
 
 
 PAIR = rule("pair", 'group_by = "ID_VENDOR_ID"')

@@ -105,7 +105,7 @@ class KubeletSocket:
                 elif not await self._keeps_lock():
                     await self._leave()
                     continue
-                self._locking.tried(not self._lock.waits)
+                self._locking.tried(self._file is None or not self._lock.waits)
                 if self._file is not None or not self.is_there():
                     await self._event.wait()
         finally:

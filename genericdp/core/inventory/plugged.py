@@ -62,16 +62,17 @@ class Plugged:
 
         Or what has never been read on USB, where the kernel does not answer while a driver probes a unit.
         """
-        return (
-            any(
-                (other.serial, other.within) == (spot.serial, spot.within)
-                and not all(node.initialized for node in nodes)
-                for other, nodes in self.groups.items()
-            )
-            or self._has_strangers()
+        return (spot.serial, spot.within) in self.coming() or self.has_strangers()
+
+    def coming(self) -> frozenset[tuple[str, str]]:
+        """Serial number and place in its unit of each device node that udev has not finished with."""
+        return frozenset(
+            (spot.serial, spot.within)
+            for spot, nodes in self.groups.items()
+            if not all(node.initialized for node in nodes)
         )
 
-    def _has_strangers(self) -> bool:
+    def has_strangers(self) -> bool:
         """Whether there is a unit on USB of which nothing has ever been read."""
         unread = {unit for path in self.unread if (unit := unit_on_usb(path)) is not None}
         nodes = (node for group in self.groups.values() for node in group)

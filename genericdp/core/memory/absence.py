@@ -50,7 +50,7 @@ class Absence:
         lacking: Mapping[str, str] = _NOTHING,
         also_held: Mapping[str, str] = _NOTHING,
     ) -> None:
-        """`known`: the ids of devices that are not new; the others: see `remembered.Units` and `Renewal`."""
+        """`known`: the ids of devices that are not new; the others: see `units.Units` and `Renewal`."""
         self._lacking, self._also_held = lacking, also_held
         self._plugged = plugged
         self._known = known

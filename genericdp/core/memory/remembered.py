@@ -7,27 +7,17 @@ The rules of this file:
 * If another one is there now, only the properties tell that the rule names as `identity`. Within a boot, they
   count only once none of the device nodes is there any more that the pod got: properties can change. So they
   do not count if it is not known which device nodes these were.
-* As long as udev has not finished with what looks like a unit, or it has never been read, that may be the
-  unit, wherever it is.
-* A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
-  has a node that needs no driver, and which is not the one that the pod got.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
 
-from genericdp.core.buses.port import Dock, is_hub, model_of
-from genericdp.core.device import UdevDevice
+from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part, are_told_apart, has_serial, missing_of, part_of
-from genericdp.core.inventory.place import USB_NODE, Spot, is_of_node, is_of_number, may_be_model
-from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.rules.grouping import Nearest, SameProperty
-from genericdp.core.rules.resource import Resource
-from genericdp.core.usb_port import UsbPort
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, may_be_model
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,118 +168,3 @@ def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
         and (knows_nodes or not known.is_of_this_boot)
         and nodes.isdisjoint(was.also)
     )
-
-
-_WHY_LACKING = "{0}, which lacks its device node: bind a driver to {0}, or unplug it"
-
-
-class Units:
-    """The units that are plugged in and may be what a pod got, whether they have its device nodes or not.
-
-    lacking  the ids that wait for such a unit -> what is the matter with it, and what to do
-    """
-
-    def __init__(self, plugged: Plugged) -> None:
-        self.lacking: dict[str, str] = {}
-        self._plugged = plugged
-        self._without: dict[tuple[Spot, str], list[tuple[str, UdevDevice]]] = {}
-
-    def ports_of(self, serial: str, model: str) -> set[str]:
-        """The ports of all units on USB with this serial number and model."""
-        return {port for port, _ in self._on_usb.get((serial, model), ())}
-
-    def why_open(self, known: Remembered | None, now: Device, resource: Resource) -> str | None:
-        """Why a device may be neither where it was nor where something seems to be it; None if it is.
-
-        known  what is remembered of it; without its spots, it may have been at any port
-        now    what the resource offers under its id
-        """
-        if known is not None and known.device is now:
-            return None
-        if known is not None and known.device.spots:
-            moves = [*_moves(known, now, resource)]
-        else:
-            moves = [(spot, spot) for spot in now.spots if spot.serial]
-        for before, spot in moves:
-            if unit := self._may_be(before, spot, resource):
-                self.lacking[now.id] = _WHY_LACKING.format(unit)
-                return f"; that unit may be {self.lacking[now.id]}"
-        return "" if any(self._plugged.is_coming(before) for before, _ in moves) else None
-
-    def _may_be(self, before: Spot, spot: Spot, resource: Resource) -> str:
-        """The kernel's name of the unit that may have been at a spot and lacks the node that was there.
-
-        spot  where something is now that seems to be it
-        """
-        nodes = self._plugged.nodes_at(spot) if UsbPort.of_exact(before.port) is not None else ()
-        now = nodes[0].usb_device if nodes else None
-        if now is None:
-            return ""
-        at_port = self._plugged.groups.get(before._replace(within=USB_NODE, number=0), ())
-        told_by = _told_by(resource)
-        return next(
-            (
-                usb.sys_name
-                for port, usb in (*((before.port, usb) for usb in at_port), *self._alike(before, now))
-                # The radio behind which it is now, or the unit itself.
-                if usb.sys_path != now.sys_path
-                # It may have the serial number of what is built into it.
-                and not is_hub(usb)
-                and not self._plugged.nodes_at(before._replace(port=port))
-                and not any(_differ(name, usb, now) for name in told_by)
-            ),
-            "",
-        )
-
-    def _alike(self, before: Spot, now: UdevDevice) -> Sequence[tuple[str, UdevDevice]]:
-        """The units of a model that lack the node at a spot, each with its port.
-
-        Parts of a dock may share a serial number. They are different models.
-        """
-        model = model_of(now)
-        key = before._replace(port=""), model
-        if key not in self._without:
-            self._without[key] = [
-                (port, usb)
-                for port, usb in self._on_usb.get((before.serial, model), ())
-                if not self._plugged.nodes_at(before._replace(port=port))
-            ]
-        return self._without[key]
-
-    @cached_property
-    def _on_usb(self) -> Mapping[tuple[str, str], Sequence[tuple[str, UdevDevice]]]:
-        """Serial number and model -> the units on USB, each with its port."""
-        found: dict[tuple[str, str], list[tuple[str, UdevDevice]]] = {}
-        for spot, nodes in self._plugged.groups.items():
-            if spot.within == USB_NODE:
-                found.setdefault((spot.serial, model_of(nodes[0])), []).append((spot.port, nodes[0]))
-        return found
-
-
-def _moves(known: Remembered, now: Device, resource: Resource) -> Iterator[tuple[Spot, Spot]]:
-    """Where the links of a device led, and where they lead now: those that lead to another port."""
-    was = known.device
-    led = dict(zip(was.links, was.spots, strict=False))
-    leads = dict(zip(now.links, now.spots, strict=False))
-    if led.keys().isdisjoint(leads) and isinstance(resource.group_by, Nearest):
-        pairs = [*product(was.spots, now.spots)]
-    else:
-        pairs = [(led[link], spot) for link, spot in leads.items() if link in led]
-        # The device goes on without a node that has gone. It is not remembered which link was that one's.
-        more = {*was.links[len(was.spots) :]}
-        dead = [spot for link, spot in leads.items() if link in more]
-        pairs += [pair for pair in product(known.earlier, dead) if pair[0][1:] == pair[1][1:]]
-    return (pair for pair in pairs if pair[0].port != pair[1].port)
-
-
-def _told_by(resource: Resource) -> tuple[str, ...]:
-    """The properties that tell a device of a resource from another one."""
-    by = resource.group_by
-    names = resource.identity if isinstance(resource.identity, tuple) else ()
-    return (*names, by.name) if isinstance(by, SameProperty) else names
-
-
-def _differ(name: str, one: UdevDevice, other: UdevDevice) -> bool:
-    """Whether both have a property, with different values. Many properties are only those of the nodes."""
-    values = one.property(name), other.property(name)
-    return all(values) and values[0] != values[1]

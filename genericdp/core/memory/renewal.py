@@ -27,8 +27,9 @@ from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
+from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.held import Held, links_to_keep
-from genericdp.core.memory.remembered import Remembered, Units, Whereabouts, has_left, ids_by_spot
+from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, ids_by_spot
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT
 
 

@@ -14,7 +14,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved import Writer, dump
 from genericdp.core.memory.take import take_inventory
-from tests.scenes.builders import a_usb_serial, by_sys_path, resources_of
+from tests.scenes.builders import a_device, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.inventories import DOMAIN
 from tests.scenes.steps import growth, steps
 
@@ -95,6 +95,42 @@ def test_so_does_that_of_a_step_in_which_each_waits_for_a_unit_without_its_devic
         return lambda: take_inventory(builder, then, memory, 2.0)
 
     assert growth(step, 40) < 2.5
+
+
+KIT = '[[resource]]\nname = "x"\nmatch = { SUBSYSTEM = "tty" }\ngroup_by = "all"\n'
+
+
+def test_units_of_a_kit_that_come_back_to_a_port_are_not_compared_with_all_that_is_plugged_in() -> None:
+    """They have no serial numbers, so each may be at any of the ports at which one was."""
+
+    def step(count: int) -> Callable[[], object]:
+        others = [
+            a_device(
+                f"/sys/devices/virtual/vc/vcs{n}", subsystem="vc", node=f"/dev/vcs{n}", number=f"c 7:{n}"
+            )
+            for n in range(20 * count)
+        ]
+        builder, ports = Builder(resources_of(KIT), DOMAIN), ["1", "2", "3", "4", "1"]
+        memory = Memory()
+        for now, port in enumerate(ports[:-1]):
+            here = by_sys_path(*others, *kit(count, port))
+            inventory, memory = take_inventory(builder, here, memory, float(now))
+            if not memory.held:
+                (offer,) = inventory.offers.values()
+                memory = replace(memory, held=give({}, offer, list(offer.ids), 0.0))
+            _, memory = take_inventory(builder, by_sys_path(*others), memory, now + 0.5)
+        here = by_sys_path(*others, *kit(count, ports[-1]))
+        return lambda: take_inventory(builder, here, memory, 9.0)
+
+    # Each unit with each port, but not with each of the others.
+    assert growth(step, 10) < 4
+
+
+def kit(count: int, port: str) -> list[UdevDevice]:
+    return [
+        a_usb_serial(n, port=f"{port}.{n // 7 + 1}.{n % 7 + 1}", serial=None, devnum=n + 2)
+        for n in range(count)
+    ]
 
 
 def test_only_devices_that_changed_are_written_again() -> None:

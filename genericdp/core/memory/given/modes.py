@@ -14,7 +14,8 @@ from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part
 from genericdp.core.inventory.past import Ties, Twins, may_be_twin
 from genericdp.core.inventory.place import Spot, may_be_model
-from genericdp.core.memory.remembered import Remembered, Units
+from genericdp.core.memory.given.units import Units
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import HELD_LINK_LIMIT
 from genericdp.core.rules.resource import Resource
 

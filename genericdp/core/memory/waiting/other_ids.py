@@ -158,18 +158,20 @@ class _Others:
             others = self._whereabouts.at_other_ports(spot, model, device)
             if others.keys() <= {device.id} or self._has_stayed(device, spot):
                 continue
+            # All of them may be twins: what is the same for each is asked once.
+            may_be_twin = self._may_be_twin(device, spot, model)
+            is_tied = device.id in self.held and self._is_tied(device, spot)
+            is_own = self._is_own(device.id, spot)
             for id_, only_by_values in others.items():
                 if id_ == device.id:
                     continue
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.
-                is_twin = (only_by_values or self._may_be_twin(device, spot, model)) and (
-                    was.unit in self._ties or (device.id in self.held and self._is_tied(device, spot))
-                )
+                is_twin = (only_by_values or may_be_twin) and (was.unit in self._ties or is_tied)
                 # Both have ids of the same properties, whose values differ.
                 differ = (
-                    (known.resource == offer.resource.name or self._is_own(device.id, spot))
+                    (known.resource == offer.resource.name or is_own)
                     and was.basis == device.basis != "serial"
                     and "" not in (was.key_hash, device.key_hash)
                     and was.key_hash != device.key_hash

@@ -1,0 +1,159 @@
+"""Units that are plugged in and may be what a pod got, whether they have its device nodes or not.
+
+The rules of this file:
+
+* As long as udev has not finished with what looks like a unit, or it has never been read, that may be the
+  unit, wherever it is.
+* A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
+  has a node that needs no driver, and which is not the one that the pod got.
+* A device of many units may have been at many ports. What is asked for each of these pairs costs one look.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import product
+
+from genericdp.core.buses.port import is_hub, model_of
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.place import USB_NODE, Spot
+from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory.remembered import Remembered
+from genericdp.core.rules.grouping import Nearest, SameProperty
+from genericdp.core.rules.resource import Resource
+from genericdp.core.usb_port import UsbPort
+
+_WHY_LACKING = "{0}, which lacks its device node: bind a driver to {0}, or unplug it"
+
+
+class Units:
+    """The units that are plugged in and may be what a pod got, whether they have its device nodes or not.
+
+    lacking  the ids that wait for such a unit -> what is the matter with it, and what to do
+    """
+
+    def __init__(self, plugged: Plugged) -> None:
+        self.lacking: dict[str, str] = {}
+        self._plugged = plugged
+        self._at: dict[Spot, UdevDevice | None] = {}
+        self._lack: dict[tuple[Spot, str], Sequence[UdevDevice]] = {}
+
+    def ports_of(self, serial: str, model: str) -> set[str]:
+        """The ports of all units on USB with this serial number and model."""
+        return {port for port, _ in self._on_usb.get((serial, model), ())}
+
+    def why_open(self, known: Remembered | None, now: Device, resource: Resource) -> str | None:
+        """Why a device may be neither where it was nor where something seems to be it; None if it is.
+
+        known  what is remembered of it; without its spots, it may have been at any port
+        now    what the resource offers under its id
+        """
+        if known is not None and known.device is now:
+            return None
+        if known is not None and known.device.spots:
+            moves = [*_moves(known, now, resource)]
+        else:
+            moves = [(spot, spot) for spot in now.spots if spot.serial]
+        told_by = _told_by(resource)
+        for before, spot in moves:
+            if unit := self._may_be(before, spot, told_by):
+                self.lacking[now.id] = _WHY_LACKING.format(unit)
+                return f"; that unit may be {self.lacking[now.id]}"
+        is_open = any((before.serial, before.within) in self._coming for before, _ in moves)
+        return "" if is_open or (moves and self._has_strangers) else None
+
+    def _may_be(self, before: Spot, spot: Spot, told_by: Collection[str]) -> str:
+        """The kernel's name of the unit that may have been at a spot and lacks the node that was there.
+
+        spot     where something is now that seems to be it
+        told_by  the properties that tell a device of the resource from another one
+        """
+        if spot not in self._at:
+            nodes = self._plugged.nodes_at(spot)
+            self._at[spot] = nodes[0].usb_device if nodes else None
+        now = self._at[spot]
+        if now is None:
+            return ""
+        units = (
+            usb.sys_name
+            for usb in self._without(before, model_of(now))
+            # The radio behind which it is now, or the unit itself.
+            if usb.sys_path != now.sys_path and not any(_differ(name, usb, now) for name in told_by)
+        )
+        return next(units, "")
+
+    def _without(self, before: Spot, model: str) -> Sequence[UdevDevice]:
+        """The units at the port of a spot, and those of a model anywhere, that lack the node at the spot.
+
+        Parts of a dock may share a serial number. They are different models.
+        """
+        key = before, model
+        if key not in self._lack:
+            at_port = self._plugged.groups.get(before._replace(within=USB_NODE, number=0), ())
+            mine = self._lacking(before, ((before.port, usb) for usb in at_port))
+            is_usb = UsbPort.of_exact(before.port) is not None
+            self._lack[key] = (*mine, *self._alike(before._replace(port=""), model)) if is_usb else ()
+        return self._lack[key]
+
+    def _alike(self, spot: Spot, model: str) -> Sequence[UdevDevice]:
+        key = spot, model
+        if key not in self._lack:
+            self._lack[key] = (*self._lacking(spot, self._on_usb.get((spot.serial, model), ())),)
+        return self._lack[key]
+
+    def _lacking(self, spot: Spot, units: Iterable[tuple[str, UdevDevice]]) -> Iterator[UdevDevice]:
+        """Of units, each with its port, those without a node like that at the spot."""
+        for port, usb in units:
+            # It may have the serial number of what is built into it.
+            if not is_hub(usb) and not self._plugged.nodes_at(spot._replace(port=port)):
+                yield usb
+
+    @cached_property
+    def _coming(self) -> frozenset[tuple[str, str]]:
+        return self._plugged.coming()
+
+    @cached_property
+    def _has_strangers(self) -> bool:
+        return self._plugged.has_strangers()
+
+    @cached_property
+    def _on_usb(self) -> Mapping[tuple[str, str], Sequence[tuple[str, UdevDevice]]]:
+        """Serial number and model -> the units on USB, each with its port."""
+        found: dict[tuple[str, str], list[tuple[str, UdevDevice]]] = {}
+        for spot, nodes in self._plugged.groups.items():
+            if spot.within == USB_NODE:
+                found.setdefault((spot.serial, model_of(nodes[0])), []).append((spot.port, nodes[0]))
+        return found
+
+
+def _moves(known: Remembered, now: Device, resource: Resource) -> Iterator[tuple[Spot, Spot]]:
+    """Where the links of a device led, and where they lead now: those that lead to another port."""
+    was = known.device
+    led = dict(zip(was.links, was.spots, strict=False))
+    leads = dict(zip(now.links, now.spots, strict=False))
+    if led.keys().isdisjoint(leads) and isinstance(resource.group_by, Nearest):
+        pairs = [*product(was.spots, now.spots)]
+    else:
+        pairs = [(led[link], spot) for link, spot in leads.items() if link in led]
+        # The device goes on without a node that has gone. It is not remembered which link was that one's.
+        more = {*was.links[len(was.spots) :]}
+        dead = [spot for link, spot in leads.items() if link in more]
+        earlier = defaultdict[tuple[str, str, int], list[Spot]](list)
+        for before in known.earlier if dead else ():
+            earlier[before[1:]].append(before)
+        pairs += [(before, spot) for spot in dead for before in earlier.get(spot[1:], ())]
+    return (pair for pair in pairs if pair[0].port != pair[1].port)
+
+
+def _told_by(resource: Resource) -> tuple[str, ...]:
+    """The properties that tell a device of a resource from another one."""
+    by = resource.group_by
+    names = resource.identity if isinstance(resource.identity, tuple) else ()
+    return (*names, by.name) if isinstance(by, SameProperty) else names
+
+
+def _differ(name: str, one: UdevDevice, other: UdevDevice) -> bool:
+    """Whether both have a property, with different values. Many properties are only those of the nodes."""
+    values = one.property(name), other.property(name)
+    return all(values) and values[0] != values[1]

@@ -6,13 +6,11 @@ The rules of this file:
   unit, wherever it is.
 * A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
   has a node that needs no driver, and which is not the one that the pod got.
-* A device of many units may have been at many ports. What is asked for each of these pairs costs one look.
+* A device of many units may have been at many ports. Nothing is asked for each pair of these.
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import product
 
 from genericdp.core.buses.port import is_hub, model_of
 from genericdp.core.device import UdevDevice
@@ -26,6 +24,9 @@ from genericdp.core.usb_port import UsbPort
 
 _WHY_LACKING = "{0}, which lacks its device node: bind a driver to {0}, or unplug it"
 
+#: Where nodes were, and where they may be now: each of them at any of these spots.
+Move = tuple[Sequence[Spot], Sequence[Spot]]
+
 
 class Units:
     """The units that are plugged in and may be what a pod got, whether they have its device nodes or not.
@@ -36,8 +37,8 @@ class Units:
     def __init__(self, plugged: Plugged) -> None:
         self.lacking: dict[str, str] = {}
         self._plugged = plugged
-        self._at: dict[Spot, UdevDevice | None] = {}
-        self._lack: dict[tuple[Spot, str], Sequence[UdevDevice]] = {}
+        self._lack_at: dict[tuple[Spot, str], Sequence[UdevDevice]] = {}
+        self._lack_anywhere: dict[tuple[Spot, str], Sequence[UdevDevice]] = {}
 
     def ports_of(self, serial: str, model: str) -> set[str]:
         """The ports of all units on USB with this serial number and model."""
@@ -51,35 +52,41 @@ class Units:
         """
         if known is not None and known.device is now:
             return None
+        moves: Sequence[Move]
         if known is not None and known.device.spots:
-            moves = [*_moves(known, now, resource)]
+            moves = _moves(known, now, resource)
         else:
-            moves = [(spot, spot) for spot in now.spots if spot.serial]
-        told_by = _told_by(resource)
-        for before, spot in moves:
-            if unit := self._may_be(before, spot, told_by):
+            moves = [((spot,), (spot,)) for spot in now.spots if spot.serial]
+        for befores, spots in moves:
+            if unit := self._may_be(befores, spots, _told_by(resource)):
                 self.lacking[now.id] = _WHY_LACKING.format(unit)
                 return f"; that unit may be {self.lacking[now.id]}"
-        is_open = any((before.serial, before.within) in self._coming for before, _ in moves)
+        is_open = any(
+            (before.serial, before.within) in self._coming for befores, _ in moves for before in befores
+        )
         return "" if is_open or (moves and self._has_strangers) else None
 
-    def _may_be(self, before: Spot, spot: Spot, told_by: Collection[str]) -> str:
-        """The kernel's name of the unit that may have been at a spot and lacks the node that was there.
+    def _may_be(self, befores: Sequence[Spot], spots: Sequence[Spot], told_by: Collection[str]) -> str:
+        """The kernel's name of a unit that may have been at a spot before and lacks the node that was there.
 
-        spot     where something is now that seems to be it
+        spots    where something is now that seems to be it
         told_by  the properties that tell a device of the resource from another one
         """
-        if spot not in self._at:
+        found: dict[str, list[tuple[str, UdevDevice]]] = {}
+        for spot in spots:
             nodes = self._plugged.nodes_at(spot)
-            self._at[spot] = nodes[0].usb_device if nodes else None
-        now = self._at[spot]
-        if now is None:
-            return ""
+            if nodes and (usb := nodes[0].usb_device) is not None:
+                found.setdefault(model_of(usb), []).append((spot.port, usb))
         units = (
             usb.sys_name
-            for usb in self._without(before, model_of(now))
+            for model, all_now in found.items()
+            for before in befores
+            for usb in self._without(before, model)
+            for port, now in all_now
             # The radio behind which it is now, or the unit itself.
-            if usb.sys_path != now.sys_path and not any(_differ(name, usb, now) for name in told_by)
+            if (port != before.port or len(spots) == 1)
+            and usb.sys_path != now.sys_path
+            and not any(_differ(name, usb, now) for name in told_by)
         )
         return next(units, "")
 
@@ -89,18 +96,19 @@ class Units:
         Parts of a dock may share a serial number. They are different models.
         """
         key = before, model
-        if key not in self._lack:
+        if key not in self._lack_at:
             at_port = self._plugged.groups.get(before._replace(within=USB_NODE, number=0), ())
             mine = self._lacking(before, ((before.port, usb) for usb in at_port))
             is_usb = UsbPort.of_exact(before.port) is not None
-            self._lack[key] = (*mine, *self._alike(before._replace(port=""), model)) if is_usb else ()
-        return self._lack[key]
+            self._lack_at[key] = (*mine, *self._alike(before._replace(port=""), model)) if is_usb else ()
+        return self._lack_at[key]
 
     def _alike(self, spot: Spot, model: str) -> Sequence[UdevDevice]:
         key = spot, model
-        if key not in self._lack:
-            self._lack[key] = (*self._lacking(spot, self._on_usb.get((spot.serial, model), ())),)
-        return self._lack[key]
+        if key not in self._lack_anywhere:
+            alike = self._on_usb.get((spot.serial, model), ())
+            self._lack_anywhere[key] = (*self._lacking(spot, alike),)
+        return self._lack_anywhere[key]
 
     def _lacking(self, spot: Spot, units: Iterable[tuple[str, UdevDevice]]) -> Iterator[UdevDevice]:
         """Of units, each with its port, those without a node like that at the spot."""
@@ -127,23 +135,35 @@ class Units:
         return found
 
 
-def _moves(known: Remembered, now: Device, resource: Resource) -> Iterator[tuple[Spot, Spot]]:
+def _moves(known: Remembered, now: Device, resource: Resource) -> Sequence[Move]:
     """Where the links of a device led, and where they lead now: those that lead to another port."""
     was = known.device
     led = dict(zip(was.links, was.spots, strict=False))
     leads = dict(zip(now.links, now.spots, strict=False))
     if led.keys().isdisjoint(leads) and isinstance(resource.group_by, Nearest):
-        pairs = [*product(was.spots, now.spots)]
+        moves: list[Move] = [(was.spots, now.spots)]
     else:
-        pairs = [(led[link], spot) for link, spot in leads.items() if link in led]
+        moves = [((led[link],), (spot,)) for link, spot in leads.items() if link in led]
         # The device goes on without a node that has gone. It is not remembered which link was that one's.
         more = {*was.links[len(was.spots) :]}
-        dead = [spot for link, spot in leads.items() if link in more]
-        earlier = defaultdict[tuple[str, str, int], list[Spot]](list)
-        for before in known.earlier if dead else ():
-            earlier[before[1:]].append(before)
-        pairs += [(before, spot) for spot in dead for before in earlier.get(spot[1:], ())]
-    return (pair for pair in pairs if pair[0].port != pair[1].port)
+        dead = _by_place(spot for link, spot in leads.items() if link in more)
+        earlier = _by_place(known.earlier if dead else ())
+        moves += [(earlier[place], spots) for place, spots in dead.items() if place in earlier]
+    return [move for before, spots in moves if (move := (_elsewhere(before, spots), spots))[0]]
+
+
+def _by_place(spots: Iterable[Spot]) -> Mapping[tuple[str, str, int], Sequence[Spot]]:
+    """Spots by all but their ports."""
+    found: dict[tuple[str, str, int], list[Spot]] = {}
+    for spot in spots:
+        found.setdefault(spot[1:], []).append(spot)
+    return found
+
+
+def _elsewhere(before: Sequence[Spot], spots: Sequence[Spot]) -> Sequence[Spot]:
+    """Of spots before, those from which something may have moved to one of the others."""
+    ports = {spot.port for spot in spots}
+    return before if len(ports) > 1 else [spot for spot in before if spot.port not in ports]
 
 
 def _told_by(resource: Resource) -> tuple[str, ...]:

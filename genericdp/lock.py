@@ -20,8 +20,8 @@ The rules of this file:
 * Where there can be no lock, each genericdp acts as if it were alone, and a warning says why. A file system
   without locks, such as NFS without its lock service, answers ENOLCK. For want of memory, Linux answers
   ENOMEM, whatever flock(2) says.
-* A shortage of descriptors or memory says nothing about others. While there is no room for the lock, there is
-  none (`waits`).
+* A shortage of descriptors or memory does not show whether another genericdp is running. A full disk means
+  that there is no lock until `taken` is called again (`waits`).
 """
 
 import errno
@@ -62,7 +62,7 @@ class DirectoryLock:
     """The lock in a directory, which need not exist yet.
 
     name   that of the lock's own directory
-    waits  whether there was no lock to be had for a shortage, whose end no event reports: try `taken` again
+    waits  whether a shortage kept it from being locked: call `taken` again, because no event reports its end
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from genericdp.files.kept_directory import make_for_all
 #: The name of the lock file. No link has this name, as ids do not begin with a dot.
 NAME = ".lock"
 
-#: Only its owner can open it: whoever can read a file can lock it.
+#: Only the owner may open the file, because anyone who can read it can lock it.
 _MODE = 0o600
 
 #: The lock file was written by another process, so only so many bytes of it are read.

@@ -11,9 +11,9 @@ The rules of this file:
   the memory of another one. They work between containers, which share the directories, not the process ids.
 * The holder makes a lock whose file was removed again as soon as that happens. If another one was faster,
   that one serves, and this one ends.
-* During a shortage of descriptors or memory, whoever holds a lock keeps it, and whoever wants one waits,
-  until the kernel can tell.
-* Where there can be no lock, for want of space or for good, this one serves without, and tries again.
+* When descriptors or memory run out, nothing changes: the holder keeps its lock, and others go on waiting,
+  until the kernel can answer.
+* If a lock cannot be made, on a full disk for example, this one serves without it and tries again.
 * A genericdp with other directories is found at the kubelet's directory instead (`genericdp.lock`).
 """
 
@@ -50,7 +50,8 @@ async def until_alone(
     """
     waited, locks = False, list[NodeLock]()
     for directory in (settings.link_dir, settings.state_dir):
-        taken, said = list[NodeLock](), ""
+        taken: NodeLock | None = None
+        said = ""
         try:
             lock = stack.enter_context(await _opened(directory, awake, stopping))
             if any(map(lock.is_file_of, locks)):
@@ -66,13 +67,14 @@ async def until_alone(
                 waited = True
                 on_wait(lock.holder)
                 await _until_taken(lock, directory, awake, stopping)
-            taken = [lock]
+            taken = lock
         except GenericdpError as error:
             said = str(error)
             _log.warning(said, hint=error.hint)
         if not stopping():
             stack.callback(_Keeper(taken, directory, end, but=tuple(locks), said=said).close)
-        locks += taken
+        if taken is not None:
+            locks.append(taken)
     if waited and not stopping():
         _log.info("this genericdp serves the node now")
 
@@ -122,21 +124,21 @@ async def _pause(awake: asyncio.Event) -> None:
 class _Keeper:
     """Keeps a lock until it is closed: makes its file again as soon as somebody removes it.
 
-    taken  the lock, if it could be taken; otherwise, that is tried again
+    taken  the lock; None if it could not be taken, and that is tried again
     but    the locks of other directories, which may be the same one
     said   the error that was logged last
     """
 
     def __init__(
         self,
-        taken: Sequence[NodeLock],
+        taken: NodeLock | None,
         directory: str,
         on_lost: Callable[[], None],
         *,
         but: Sequence[NodeLock],
         said: str,
     ) -> None:
-        self._lock = taken[0] if taken else None
+        self._lock = taken
         self._directory = directory
         self._on_lost = on_lost
         self._but = but
@@ -157,7 +159,7 @@ class _Keeper:
 
     def _look(self) -> None:
         try:
-            kept = self._takes() if self._lock is None else self._lock.kept()
+            kept = self._take() if self._lock is None else self._lock.kept()
         except GenericdpError as error:
             self._retry.failed()
             if self._said != str(error):
@@ -165,7 +167,7 @@ class _Keeper:
                 _log.warning(str(error), hint=error.hint)
             return
         self._retry.succeeded()
-        if self._said:
+        if kept and self._said:
             _log.info("the lock of this directory can be kept now", directory=self._directory)
         self._said = ""
         if not kept:
@@ -177,8 +179,8 @@ class _Keeper:
             )
             self._on_lost()
 
-    def _takes(self) -> bool:
-        """Take the lock. Raises GenericdpError if it cannot be told whether another one has it."""
+    def _take(self) -> bool:
+        """Take the lock; False if another process has it. Raises GenericdpError if nobody can tell."""
         with ExitStack() as stack:
             lock = stack.enter_context(NodeLock(self._directory))
             if any(map(lock.is_file_of, self._but)):

@@ -24,8 +24,8 @@ ID_LIMIT = 20_000
 #: invents serial numbers comes near it; each of them is in the list for the kubelet and in the saved memory.
 ABSENT_LIMIT = 1000
 
-#: How many links of one device are remembered: a device may also invent the names of its nodes. Of one that a
-#: pod holds, so many that it has lost, however many it has: no link that the pod got may go.
+#: How many links of one device are remembered: a device may also invent the names of its nodes. For a device
+#: that a pod holds, the second limit is on the links that it has lost. Those that the pod got always stay.
 LINK_LIMIT = 64
 HELD_LINK_LIMIT = 1000
 

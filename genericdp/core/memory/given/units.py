@@ -6,7 +6,7 @@ The rules of this file:
   unit, wherever it is.
 * A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
   has a node that needs no driver, and which is not the one that the pod got.
-* A device of many units may have been at many ports. Nothing is asked for each pair of these.
+* A device may have many units, each with many former ports. Their pairs are too many to compare one by one.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -57,8 +57,9 @@ class Units:
             moves = _moves(known, now, resource)
         else:
             moves = [((spot,), (spot,)) for spot in now.spots if spot.serial]
+        told_by = _told_by(resource)
         for befores, spots in moves:
-            if unit := self._may_be(befores, spots, _told_by(resource)):
+            if unit := self._may_be(befores, spots, told_by):
                 self.lacking[now.id] = _WHY_LACKING.format(unit)
                 return f"; that unit may be {self.lacking[now.id]}"
         is_open = any(
@@ -144,7 +145,7 @@ def _moves(known: Remembered, now: Device, resource: Resource) -> Sequence[Move]
         moves: list[Move] = [(was.spots, now.spots)]
     else:
         moves = [((led[link],), (spot,)) for link, spot in leads.items() if link in led]
-        # The device goes on without a node that has gone. It is not remembered which link was that one's.
+        # The device goes on without a node that has gone. Nobody remembers which link belonged to that node.
         more = {*was.links[len(was.spots) :]}
         dead = _by_place(spot for link, spot in leads.items() if link in more)
         earlier = _by_place(known.earlier if dead else ())

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 from genericdp.watch import disk
+from tests.properties import searching
 from tests.scenes.running import as_limited, as_sync
 from tests.udev.hotplug import Console, reserve_console
 from tests.udev.machine import pytest_configure, pytest_runtest_logreport, pytest_runtest_protocol
 from tests.udev.testbed import Testbed
 
-__all__ = ["pytest_configure", "pytest_runtest_logreport", "pytest_runtest_protocol"]
+__all__ = ["pytest_configure", "pytest_runtest_logreport", "pytest_runtest_protocol", "searching"]
 
 # How fast the disk of this machine is decides nothing. `a_slow_disk` is for that.
 disk.PATIENCE_S = 60.0

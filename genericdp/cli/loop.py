@@ -6,16 +6,21 @@ The rules of this file:
   user watch by epoll (fs.epoll.max_user_watches). A container of root counts as root and can use it all up;
   then an event loop can watch nothing new, and gRPC aborts the process. poll(2) has no such limit, and is as
   fast for the descriptors of a daemon.
+* A process inherits which signals are blocked (sigprocmask(2)). The signals that end it, or make it read its
+  rules, are not blocked, whoever started it: only SIGKILL would end it otherwise.
 """
 
 import asyncio
 import selectors
+import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from genericdp.errors import GenericdpError, what_is_short
 
 _Result = TypeVar("_Result")
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def run(main: Coroutine[Any, Any, _Result]) -> _Result:
@@ -28,5 +33,6 @@ def run(main: Coroutine[Any, Any, _Result]) -> _Result:
         raise GenericdpError(
             f"cannot make an event loop: {error.strerror}", hint=what_is_short(error)
         ) from error
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     with runner:
         return runner.run(main)

@@ -220,7 +220,7 @@ class TourNode:
         async with asyncio.timeout(_PATIENCE_S):
             while " kubelet " not in lines[-1]:
                 lines.append((await process.stdout.readline()).decode())
-        os.killpg(process.pid, signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGKILL)  # umockdev's preload may block all others: it mixes up threads
         await process.wait()
         return "".join(lines)
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from genericdp.cli.service import THREADS
 from genericdp.core.rules.settings import Settings
 from genericdp.simulator import Container, Kubelet, Phase, Pod
@@ -83,6 +85,28 @@ def test_it_is_ready_without_a_kubelet_and_stops_on_sigterm(short_dir: Path) -> 
         _, log = it.process.communicate(timeout=PATIENCE_S)
         assert it.process.returncode == 0, log
         assert os.readlink(short_dir / "links" / "null_null") == "/dev/null"
+
+
+#: The unchanged program, started by a process that has blocked all signals.
+WITH_SIGNALS_BLOCKED = """
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+os.execv(sys.executable, [sys.executable, "-m", "genericdp", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_even_if_who_started_it_has_blocked_signals(
+    short_dir: Path, number: signal.Signals
+) -> None:
+    with manager(short_dir, [sys.executable, "-c", WITH_SIGNALS_BLOCKED]) as it:
+        it.told("READY=1")
+        it.process.send_signal(signal.SIGHUP)
+        assert it.told("RELOADING=1")
+        it.process.send_signal(number)
+        assert it.told("STOPPING=1")
+        it.process.communicate(timeout=PATIENCE_S)
+        assert it.process.returncode == 0
 
 
 #: The program as it is, but for a SIGHUP at the moment in which it begins to load the daemon.

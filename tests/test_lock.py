@@ -263,13 +263,16 @@ def test_where_it_cannot_be_made_the_log_says_so_until_it_can(
         with read_only(directory):
             assert lock.taken()
             assert not lock.is_held()
+            assert lock.waits
         fillers = fill_inodes(directory)
         assert lock.taken()
         assert not lock.is_held()
+        assert lock.waits
         for each in fillers:
             each.unlink()
         assert lock.taken()
         assert lock.is_held()
+        assert not lock.waits
         with read_only(directory):
             assert lock.taken(), "it is there, and needs no writing"
             assert lock.is_held()

@@ -425,6 +425,7 @@ async def test_a_lock_for_which_there_was_no_room_is_taken_once_there_is(
         with NodeLock(str(directory)) as other:
             assert other.taken()
     assert caplog.messages.count(f"cannot lock '{lock}': No space left on device") == 1
+    assert caplog.messages.count("the lock of this directory can be kept now") == 1
 
 
 async def test_one_that_finds_it_taken_by_then_ends(
@@ -441,6 +442,7 @@ async def test_one_that_finds_it_taken_by_then_ends(
                 LoopTime().advance(1.0)
                 await until(scene.service.has_ended)
     assert caplog.messages[-1] == "another genericdp has taken the lock of this directory; this one ends"
+    assert "the lock of this directory can be kept now" not in caplog.messages
 
 
 async def test_one_lock_is_enough_where_the_directory_of_the_other_one_turns_out_to_be_the_same(

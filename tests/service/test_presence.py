@@ -171,6 +171,24 @@ async def test_what_could_not_be_saved_is_saved_once_there_is_room(
     assert not one._retry.waits
 
 
+async def test_nothing_is_tried_again_once_the_file_says_what_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    time, one = LoopTime(), presence(tmp_path, "one", BOTH)
+    one.save()
+    await until(lambda: not one._disk.is_busy)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fails)
+        for said in (1, 2):
+            one.see(frozenset())
+            time.advance(SAVE_WITHIN_S)
+            await until(lambda: one._retry.waits)
+            one.see(BOTH)
+            time.advance(1.0)
+            await until(lambda: not one._retry.waits)
+            assert len(caplog.messages) == said
+
+
 async def test_a_slow_disk_holds_up_nothing_and_has_the_last_state_in_the_end(tmp_path: Path) -> None:
     time, one = LoopTime(), presence(tmp_path, "one", BOTH)
     one.save()

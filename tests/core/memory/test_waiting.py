@@ -492,6 +492,15 @@ def test_while_something_hangs_that_has_never_been_read_it_may_be_the_unit(keys:
     assert node.look(rule("ftdi", *keys), twin)[id_] == "Healthy"
 
 
+def test_a_unit_that_stays_at_its_port_is_not_taken_for_what_hangs_elsewhere() -> None:
+    node = Node()
+    (id_,) = node.look(rule("ftdi"), a_usb_serial(3, serial="A5", port="1"))
+    node.allocate(id_)
+    assert node.look(rule("ftdi"), a_usb_serial(4, serial="A5", port="1"), unread=[f"{BUS}/1-7"]) == {
+        id_: "Healthy"
+    }
+
+
 def test_what_hangs_and_is_something_else_keeps_nobody_from_another_port() -> None:
     stick, moved = a_usb_serial(3, serial="A5", port="1"), a_usb_serial(4, serial="A5", port="2")
     other = a_usb_serial(5, serial="B6", port="7")

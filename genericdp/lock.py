@@ -62,8 +62,8 @@ class DirectoryLock:
     """The lock in a directory, which need not exist yet.
 
     name   that of the lock's own directory
-    waits  whether a shortage, or a read-only file system, kept it from being locked: call `taken` again, because
-           no event reports the end of that
+    waits  whether a shortage or a read-only file system kept it from being locked: call `taken` again,
+           because no event reports the end of that
     """
 
     def __init__(

@@ -258,25 +258,26 @@ def test_where_it_cannot_be_made_the_log_says_so_until_it_can(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     directory = tmp_path / "device-plugins"
-    lock = DirectoryLock(str(directory))
+    lock, waits = DirectoryLock(str(directory)), list[bool]()
     with a_file_system_at(directory, inodes=64):
         with read_only(directory):
             assert lock.taken()
             assert not lock.is_held()
-            assert lock.waits
+            waits.append(lock.waits)
         fillers = fill_inodes(directory)
         assert lock.taken()
         assert not lock.is_held()
-        assert lock.waits
+        waits.append(lock.waits)
         for each in fillers:
             each.unlink()
         assert lock.taken()
         assert lock.is_held()
-        assert not lock.waits
+        waits.append(lock.waits)
         with read_only(directory):
             assert lock.taken(), "it is there, and needs no writing"
             assert lock.is_held()
         lock.release()
+    assert waits == [True, True, False]
     said = [(line.getMessage(), vars(line)["fields"]["hint"]) for line in caplog.records]
     assert said == [
         (

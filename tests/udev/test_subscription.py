@@ -91,5 +91,6 @@ def test_a_real_uevent_of_a_mount_is_heard_from_nobody() -> None:
             heard = []
             while (device := each.receive()) is not None:
                 heard.append(device.sys_path)
-            assert heard == [NULL]
+            # Other tests make consoles meanwhile, and the kernel tells every machine.
+            assert [path for path in heard if path in (mount, NULL)] == [NULL]
             each.close()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
+from tests.properties.searching import for_each_of_many
 from tests.properties.test_laws_of_the_holdings import Node, Physical, table
 from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path
 from tests.scenes.edits import Node as Scene
@@ -138,6 +139,31 @@ def test_a_pod_keeps_the_sibling_that_it_got_for_as_long_as_that_is_there(
                 if physical in there:
                     path = card.inventory.links()[link]
                     assert card.was_alone if path is None else card.at[path][0] == physical
+
+
+@pytest.mark.parametrize("rules", sorted(RULES))
+@for_each_of_many
+@example(before=frozenset([0]), after=frozenset([0, 1]), held=1)
+@given(before=numbers, after=numbers, held=st.integers(0, 4))
+def test_a_card_that_was_plugged_in_again_is_as_if_it_had_been_seen_to_leave(
+    rules: str, before: frozenset[int], after: frozenset[int], held: int
+) -> None:
+    found = []
+    for is_seen in (False, True):
+        node = Scene()
+        told = node.look(RULES[rules], *a_card(before, inode=1))
+        for id_ in [id_ for id_, health in told.items() if health == "Healthy"][:held]:
+            node.allocate(id_)
+        if is_seen:
+            node.look(RULES[rules])
+        told = node.look(RULES[rules], *a_card(after, inode=100))
+        found.append((told, node.links()))
+    assert found[0] == found[1]
+
+
+def a_card(numbers: frozenset[int], *, inode: int) -> list[UdevDevice]:
+    card = Card(ports={number: inode + number for number in sorted(numbers)})
+    return [*card.devices().values()] if numbers else []
 
 
 UNITS = "abcd"

@@ -202,16 +202,18 @@ class _Numbers:
         held = {holding.device for holding in self._memory.held.values()}
         found: dict[Spot, dict[int, Known]] = {}
         for id_, known in self._memory.devices.items():
-            paths = chain((node.sys_path for node in known.device.nodes), repeat(""))
+            under = {spot.serial: spot.port for spot in known.device.also if is_of_node(spot)}
+            nodes = ((each.sys_path, under.get(each.link, "")) for each in known.device.nodes)
             spots = known.device.spots
-            for n, (spot, path) in enumerate(zip((*spots, *known.earlier), paths, strict=False)):
+            there = zip((*spots, *known.earlier), chain(nodes, repeat(("", ""))), strict=False)
+            for n, (spot, at) in enumerate(there):
                 if spot.number != UNKNOWN:
                     mine = found.setdefault(spot.of_all, {})
-                    other = mine.get(spot.number, Known("", False, is_there=False))
+                    other = mine.get(spot.number, Known("", "", False, is_there=False))
                     is_held = other.is_held or (id_ in held and spot not in known.not_given)
                     is_there = n < len(spots) or other.is_there
                     ids = other.ids | {id_}
-                    mine[spot.number] = Known(path or other.sys_path, is_held, ids, is_there)
+                    mine[spot.number] = Known(*(at if any(at) else other[:2]), is_held, ids, is_there)
         return found
 
 

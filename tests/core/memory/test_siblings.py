@@ -86,6 +86,35 @@ def test_one_that_stays_keeps_its_id_when_a_sibling_before_it_comes_or_leaves(ch
     assert node.inventory.links()[second] == "/dev/ttyACM1"
 
 
+def replugged(*numbers: int) -> list[UdevDevice]:
+    """The nodes of a card, the first one first, after it was plugged in again: their directories are new."""
+    return [
+        replace(a_usb_node(SERIAL_CARD, "tty", f"ttyACM{n}", number=f"c 166:{n}"), incarnation=100 + n)
+        for n in numbers
+    ]
+
+
+@pytest.mark.parametrize("how", ["in one look", "seen to leave", "while the daemon was down"])
+def test_of_several_none_is_taken_for_the_only_one_that_was_there_because_it_has_its_name(how: str) -> None:
+    """No driver was bound to the first one, so the second one had its name."""
+    node = Node()
+    (id_,) = node.look(ANY, FIRST)
+    node.allocate(id_)
+    if how == "seen to leave":
+        node.look(ANY)
+    elif how == "while the daemon was down":
+        node.memory = saved.load(saved.dump(node.memory, "a boot"), "a boot")
+    assert node.look(ANY, *replugged(0, 1)) == {id_: IN_DOUBT}
+    assert node.links() == {id_: None, f"held+{id_}": "/dev/ttyACM0", f"held+{id_}@1": "/dev/ttyACM1"}
+
+
+def test_the_only_one_is_the_same_when_it_comes_back_alone() -> None:
+    node = Node()
+    (id_,) = node.look(ANY, FIRST)
+    node.allocate(id_)
+    assert node.look(ANY, *replugged(0)) == {id_: "Healthy"}
+
+
 # Nodes of one unit that a rule takes without telling them apart
 
 

@@ -32,13 +32,9 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.past import Known, Past, Seen
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, spot_of_node
 from genericdp.core.inventory.plugged import Told
 from genericdp.core.usb_port import UsbPort
-
-#: Order and incarnation of the siblings that are there -> sys path.
-Here = Mapping[tuple[str, int], str]
-NOTHING_HERE: Here = {}
 
 #: One that has not been seen since its number was a guess.
 NOT_SEEN = Seen(is_late=True)
@@ -64,7 +60,7 @@ def number(
     here = {each[:2]: path for path, each in seen.items()}
     possible = _homes(group, spot, homes, past, told)
     home = possible[0] if possible else spot
-    before = seen_at(home, past, here)
+    before = seen_at(home, past, group)
     stayed = {here[each[:2]]: number for number, each in before.items() if each[:2] in here}
     came = [path for path in seen if path not in stayed]
     missing = sorted(before.keys() - stayed.values())
@@ -105,14 +101,24 @@ def number(
     )
 
 
-def seen_at(spot: Spot, past: Past, here: Here = NOTHING_HERE) -> Mapping[int, Seen]:
-    """The numbers that are remembered at a spot, and where each was seen."""
+def seen_at(spot: Spot, past: Past, here: Iterable[UdevDevice] = ()) -> Mapping[int, Seen]:
+    """The numbers that are remembered at a spot, and where each was seen.
+
+    here  the device nodes that are at the spot now
+    """
     numbers = past.siblings.get(spot)
     if numbers is not None:
         return numbers
-    # A device without siblings is remembered with its path alone.
-    at = {path: Seen(*seen) for seen, path in here.items()}
-    return {n: at.get(each.sys_path, Seen(each.sys_path)) for n, each in past.known_at(spot).items()}
+    # A device without siblings is remembered with its device node alone.
+    at = {node.sys_path: node for node in here}
+    return {n: _seen(each, at.get(each.sys_path)) for n, each in past.known_at(spot).items()}
+
+
+def _seen(known: Known, now: UdevDevice | None) -> Seen:
+    """Where a device node was seen. `now` is what has its path now, which may be another one."""
+    if now is None or known.node not in ("", spot_of_node(now).port):
+        return Seen(known.sys_path)
+    return Seen(order_of(now), now.incarnation)
 
 
 def signature(numbers: Mapping[int, Seen]) -> Sequence[object]:

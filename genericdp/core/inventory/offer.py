@@ -6,7 +6,7 @@ The rules of this file:
   answer to the kubelet looks them up.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
@@ -15,8 +15,7 @@ from itertools import chain, repeat
 from genericdp.core.buses.port import Dock
 from genericdp.core.device import DeviceNumber
 from genericdp.core.inventory.identity import natural
-from genericdp.core.inventory.past import Twins, may_be_twin
-from genericdp.core.inventory.place import Spot, is_of_path, may_be_model
+from genericdp.core.inventory.place import Spot
 from genericdp.core.rules.resource import NodeTable, Resource
 
 
@@ -121,50 +120,6 @@ class Device:
     def spots_with_models(self) -> Iterator[tuple[Spot, str]]:
         """Each spot, with the model of the unit there; "" where that is not known."""
         return zip(self.spots, chain(self.models, repeat("")), strict=False)
-
-
-def moved_to(
-    spot: Spot, model: str, was: Device, now: Device, earlier: Container[Spot], *, twins: Twins
-) -> Spot | None:
-    """Where the node at a spot of a device is now: at another port if its unit is, or else at this spot.
-
-    None if it is elsewhere and one of those that the device has now.
-
-    model    of the unit that was there, "" if it is not known
-    earlier  where other nodes of the device were: one that is back there has not moved
-    twins    what twins have in common
-    """
-    if any(each.port == spot.port or each in earlier for each in now.spots):
-        return spot
-    may_be = {each for each, other in now.spots_with_models if may_be_model(model, other)}
-    # Any adapter without a serial number has the same place in its unit, and so has a twin.
-    is_told = is_of_path(spot) or not may_be_twin(twins, spot, model)
-    if is_told and any(each[1:] == spot[1:] for each in may_be.difference(was.spots)):
-        return None
-    # The parts of a kit do not move together.
-    here, there = _port_of_unit(was), _port_of_unit(now)
-    are_units = was.port and all(
-        _is_below(each, port) for device, port in ((was, here), (now, there)) for each in device.spots
-    )
-    if are_units and _is_below(spot, here):
-        # It is a part of the unit, or behind the hub that the device is.
-        at = spot._replace(port=there + spot.port.removeprefix(here))
-        models = [other for each, other in now.spots_with_models if each.port == at.port]
-        return at if not models or any(may_be_model(model, other) for other in models) else spot
-    return spot
-
-
-def _port_of_unit(device: Device) -> str:
-    """The prefix of the ports of its nodes. A USB 3 hub may itself be at another port."""
-    if all(_is_below(spot, device.port) for spot in device.spots):
-        return device.port
-    found = (spot.port.removesuffix(f".{dock.at}") for spot, dock in device.docks.items())
-    return next(found, device.port)
-
-
-def _is_below(spot: Spot, port: str) -> bool:
-    """Whether a spot is in the unit at a port, or behind the hub there."""
-    return f"{spot.port}.".startswith(f"{port}.")
 
 
 # Without slots, because cached_property keeps the value in the object.

@@ -16,17 +16,18 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
-from itertools import islice
+from itertools import filterfalse, islice
 
 from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.offer import Device, moved_to
+from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
+from genericdp.core.memory.given.moves import Moves
 from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.held import Held, links_to_keep
 from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, ids_by_spot
@@ -161,7 +162,7 @@ class Renewal:
         if known.device is device and is_listed:
             return known
         is_held = device.id in self._is_shared
-        more = [link for link in known.device.links if link not in device.links]
+        more = [*filterfalse({*device.links}.__contains__, known.device.links)]
         if more:
             room = max(0, LINK_LIMIT - len(device.links))
             kept = links_to_keep(more, known, self._given) if is_held else more[:room]
@@ -185,8 +186,9 @@ class Renewal:
         numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
         numbers += still_plugged((*known.also, *known.earlier), self.nodes)
         kept, docks = dict[Spot, str](), dict[Spot, Dock]()
+        moves = Moves(known.device, device, known.earlier, self._twins)
         for spot, model in known.spots.items():
-            now = None if spot in here else self._now_at(spot, model, device, known)
+            now = None if spot in here else self._now_at(spot, model, device, moves)
             if now is not None and now not in here:
                 kept.setdefault(now, model)
                 if dock := known.dock_of(spot):
@@ -195,13 +197,13 @@ class Renewal:
         numbers = [spot for spot in dict.fromkeys(numbers) if spot not in device.also]
         return {**dict(islice(kept.items(), HELD_LINK_LIMIT)), **dict.fromkeys(numbers, "")}, docks
 
-    def _now_at(self, spot: Spot, model: str, device: Device, known: Remembered) -> Spot | None:
+    def _now_at(self, spot: Spot, model: str, device: Device, moves: Moves) -> Spot | None:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
         if self.plugged.is_taken(spot) and not self._has_left(device.id, spot, is_part=True):
             return spot
         if is_of_number(spot) or any(spot.of_all == each.of_all for each in device.before):
             return None  # an earlier release found the same nodes there
-        return moved_to(spot, model, known.device, device, known.earlier, twins=self._twins)
+        return moves.of(spot, model)
 
     def _is_held_by_others(self, device: Device) -> bool:
         is_shared = self._is_shared[device.id]

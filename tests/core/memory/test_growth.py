@@ -125,9 +125,24 @@ def test_nor_does_it_grow_faster_when_the_units_of_a_kit_come_back_to_a_port() -
     assert growth(step, 10) < 3
 
 
-def kit(count: int, port: str) -> list[UdevDevice]:
+@pytest.mark.parametrize("serial", ["A{}", ""], ids=["serial", "no serial"])
+def test_nor_when_a_whole_kit_is_plugged_in_at_other_ports(serial: str) -> None:
+    def step(count: int) -> Callable[[], object]:
+        builder, memory = Builder(resources_of(KIT), DOMAIN), Memory()
+        inventory, memory = take_inventory(builder, by_sys_path(*kit(count, "1", serial)), memory, 0.0)
+        (offer,) = inventory.offers.values()
+        memory = replace(memory, held=give({}, offer, list(offer.ids), 0.0))
+        _, memory = take_inventory(builder, {}, memory, 1.0)
+        return lambda: take_inventory(builder, by_sys_path(*kit(count, "2", serial)), memory, 2.0)
+
+    assert growth(step, 200) < 2.5
+
+
+def kit(count: int, port: str, serial: str = "") -> list[UdevDevice]:
     return [
-        a_usb_serial(n, port=f"{port}.{n // 7 + 1}.{n % 7 + 1}", serial=None, devnum=n + 2)
+        a_usb_serial(
+            n, port=f"{port}.{n // 7 + 1}.{n % 7 + 1}", serial=serial.format(n) or None, devnum=n + 2
+        )
         for n in range(count)
     ]
 

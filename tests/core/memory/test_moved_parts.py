@@ -6,9 +6,10 @@ import pytest
 
 from genericdp.core.allocate import RefusedError
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.offer import Device, moved_to
+from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.past import NO_TWINS, WHOLE, Twin
 from genericdp.core.inventory.place import Spot
+from genericdp.core.memory.given.moves import Moves
 from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import Holding, give
 from genericdp.core.memory.memory import TWO_AFTER_S
@@ -427,9 +428,8 @@ def test_only_a_unit_or_a_dock_takes_its_parts_along(
         return Device("x", port=ports[0].partition(".")[0], spots=spots)
 
     part = Spot("3.1", "", "if09")
-    assert moved_to(part, "", a_device_at(*was), a_device_at(*now), (), twins=NO_TWINS) == part._replace(
-        port=moved
-    )
+    moves = Moves(a_device_at(*was), a_device_at(*now), (), NO_TWINS)
+    assert moves.of(part, "") == part._replace(port=moved)
 
 
 @pytest.mark.parametrize(
@@ -442,7 +442,7 @@ def test_a_unit_with_the_serial_number_is_the_one_that_left_unless_it_is_known_t
     lost, here = Spot("3", "X", "if00"), Spot("2", "Y", "if00")
     before = Device("kit", spots=(here,), models=("a",))
     after = Device("kit", spots=(here, Spot("4", "X", "if00")), models=("a", now))
-    assert moved_to(lost, was, before, after, (lost,), twins=NO_TWINS) == (None if is_it else lost)
+    assert Moves(before, after, (lost,), NO_TWINS).of(lost, was) == (None if is_it else lost)
 
 
 PORTS_2_AND_3 = '{ SUBSYSTEM = "tty", usb = { port = ["2", "3"] } }'
@@ -911,7 +911,7 @@ def test_a_unit_that_was_there_all_along_is_not_the_one_that_left() -> None:
     """Of which models they are is not known: the memory is that of an earlier release."""
     lost, here = Spot("3", "X", "if00"), Spot("2", "X", "if00")
     kit = Device("kit", spots=(here,))
-    assert moved_to(lost, "", kit, kit, (lost,), twins=NO_TWINS) == lost
+    assert Moves(kit, kit, (lost,), NO_TWINS).of(lost, "") == lost
 
 
 @pytest.mark.parametrize("within", ["if00", WHOLE])
@@ -919,5 +919,5 @@ def test_a_twin_that_came_is_not_the_unit_that_left_however_the_twins_became_kno
     lost, came = Spot("3", "X", "if00"), Spot("4", "X", "if00")
     was, now = Device("kit", spots=(Spot("2", "Y", "if00"),)), Device("kit", spots=(came,), models=("a",))
     twins = frozenset({Twin("serial", "X", "a", within)})
-    assert moved_to(lost, "a", was, now, (), twins=twins) == lost
-    assert moved_to(lost, "a", was, now, (), twins=NO_TWINS) is None
+    assert Moves(was, now, (), twins).of(lost, "a") == lost
+    assert Moves(was, now, (), NO_TWINS).of(lost, "a") is None

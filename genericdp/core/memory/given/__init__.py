@@ -4,6 +4,7 @@ Reading order:
 
     links   whether a link was given for a unit, or for another one with its serial number; where links led
     modes   what a pod got under which link, and whether another unit is there now
+    moves   where nodes are now that a device has lost
     units   units that are plugged in and may be what a pod got, with its device nodes or without
     parts   parts that have come to a device since a pod got it, and were not given to it
 

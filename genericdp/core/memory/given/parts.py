@@ -42,7 +42,8 @@ def with_not_given(
         new = [(*at, link) for at, link in now if not _was_there(had, *at)]
         links = _links(held) if new and links is None else links
         own = (links or {}).get(id_, frozenset())
-        lost = [each for each in had.items() if each[0] not in known.device.spots]
+        has = {*known.device.spots}
+        lost = [each for each in had.items() if each[0] not in has]
         not_given = frozenset(
             spot
             for spot, model, link in new

@@ -1,0 +1,89 @@
+"""Where the nodes are now that a device has lost while a pod holds it.
+
+The rules of this file:
+
+* A node goes where its unit goes. The parts of a kit do not move together.
+* A device may have lost many nodes, and have many others now. What is asked for each is looked up.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from functools import cached_property
+
+from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.past import Twins, may_be_twin
+from genericdp.core.inventory.place import Spot, is_of_path, may_be_model
+
+
+class Moves:
+    """A device before and now.
+
+    earlier  where it had other nodes: one that is back there has not moved
+    twins    what twins have in common
+    """
+
+    def __init__(self, was: Device, now: Device, earlier: Container[Spot], twins: Twins) -> None:
+        self._was, self._now, self._twins = was, now, twins
+        self._ports = {each.port for each in now.spots}
+        self._is_back = any(each in earlier for each in now.spots)
+
+    def of(self, spot: Spot, model: str) -> Spot | None:
+        """Where the node at a spot is now: at another port if its unit is, or else at this spot.
+
+        None if it is elsewhere and one of those that the device has now.
+
+        model  of the unit that was there, "" if it is not known
+        """
+        if self._is_back or spot.port in self._ports:
+            return spot
+        # Any adapter without a serial number has the same place in its unit, and so has a twin.
+        is_told = is_of_path(spot) or not may_be_twin(self._twins, spot, model)
+        if is_told and any(may_be_model(model, other) for other in self._came.get(spot[1:], ())):
+            return None
+        if self._of_unit and _is_below(spot, self._of_unit[0]):
+            # It is a part of the unit, or behind the hub that the device is.
+            here, there = self._of_unit
+            at = spot._replace(port=there + spot.port.removeprefix(here))
+            models = self._models_at.get(at.port, ())
+            return at if not models or any(may_be_model(model, other) for other in models) else spot
+        return spot
+
+    @cached_property
+    def _came(self) -> Mapping[tuple[str, str, int], Sequence[str]]:
+        """Where nodes have come, by all but the ports -> the models of the units there."""
+        had = {*self._was.spots}
+        found: dict[tuple[str, str, int], list[str]] = {}
+        for spot, model in self._now.spots_with_models:
+            if spot not in had:
+                found.setdefault(spot[1:], []).append(model)
+        return found
+
+    @cached_property
+    def _models_at(self) -> Mapping[str, Sequence[str]]:
+        found: dict[str, list[str]] = {}
+        for spot, model in self._now.spots_with_models:
+            found.setdefault(spot.port, []).append(model)
+        return found
+
+    @cached_property
+    def _of_unit(self) -> tuple[str, str] | None:
+        """The port of the unit before and now; None if the device is not one unit."""
+        ports = _port_of_unit(self._was), _port_of_unit(self._now)
+        is_unit = self._was.port and all(
+            _is_below(spot, port)
+            for device, port in zip((self._was, self._now), ports, strict=True)
+            for spot in device.spots
+        )
+        return ports if is_unit else None
+
+
+def _port_of_unit(device: Device) -> str:
+    """The prefix of the ports of its nodes. A USB 3 hub may itself be at another port."""
+    if all(_is_below(spot, device.port) for spot in device.spots):
+        return device.port
+    found = (spot.port.removesuffix(f".{dock.at}") for spot, dock in device.docks.items())
+    return next(found, device.port)
+
+
+def _is_below(spot: Spot, port: str) -> bool:
+    """Whether a spot is in the unit at a port, or behind the hub there."""
+    return f"{spot.port}.".startswith(f"{port}.")

@@ -13,7 +13,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 #: How many examples the quick profile tries, and with each of many rules.
-_SOME, _FEW = 40, 8
+_SOME, _FEW = 30, 6
 
 # No deadline: the machine may be busy. No database: what fails is printed and becomes a test.
 settings.register_profile(

@@ -9,7 +9,7 @@ from genericdp.core.memory import memory
 from tests.torture.model import NodeMachine
 
 STEPS = 40
-NODES = 10
+NODES = 8
 
 
 def test_the_laws_of_a_node_hold_whatever_happens_in_whatever_order(monkeypatch: pytest.MonkeyPatch) -> None:

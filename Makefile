@@ -11,8 +11,8 @@ BIN := .venv/bin
 DEMO ?= --rules examples --allocate fuse=1 --allocate console=2
 # Each process takes whole files of tests, in the order of their names: the largest ones would otherwise come first.
 # A process that crashes ends the run: pytest-xdist would wait for its replacement forever.
-# Two more than there are cores: many tests wait for a timeout, a process or the kernel.
-PARALLEL := --numprocesses=$(shell expr `nproc` + 2) --maxprocesses=4 --max-worker-restart=0 --dist=loadfile --no-loadscope-reorder
+# One more than there are cores: many tests wait for a timeout, a process or the kernel.
+PARALLEL := --numprocesses=$(shell expr `nproc` + 1) --maxprocesses=4 --max-worker-restart=0 --dist=loadfile --no-loadscope-reorder
 
 ##@ Use
 .PHONY: demo

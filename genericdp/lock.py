@@ -20,8 +20,8 @@ The rules of this file:
 * Where there can be no lock, each genericdp acts as if it were alone, and a warning says why. A file system
   without locks, such as NFS without its lock service, answers ENOLCK. For want of memory, Linux answers
   ENOMEM, whatever flock(2) says.
-* A shortage of descriptors or memory does not show whether another genericdp is running. A full disk means
-  that there is no lock until `taken` is called again (`waits`).
+* A shortage of descriptors or memory does not show whether another genericdp is running. On a full disk,
+  the lock cannot be made; `waits` says that `taken` should be tried again later.
 """
 
 import errno

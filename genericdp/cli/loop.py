@@ -6,8 +6,8 @@ The rules of this file:
   user watch by epoll (fs.epoll.max_user_watches). A container of root counts as root and can use it all up;
   then an event loop can watch nothing new, and gRPC aborts the process. poll(2) has no such limit, and is as
   fast for the descriptors of a daemon.
-* A process inherits which signals are blocked (sigprocmask(2)). The signals that end it, or make it read its
-  rules, are not blocked, whoever started it: only SIGKILL would end it otherwise.
+* A process inherits its signal mask (sigprocmask(2)). SIGTERM, SIGINT and SIGHUP are unblocked here, because
+  a daemon started with them blocked could only be killed.
 """
 
 import asyncio

@@ -115,6 +115,18 @@ def test_the_only_one_is_the_same_when_it_comes_back_alone() -> None:
     assert node.look(ANY, *replugged(0)) == {id_: "Healthy"}
 
 
+@pytest.mark.parametrize("other", ["w", "y"])
+def test_the_only_one_that_stays_under_another_resource_is_not_taken_for_what_comes(other: str) -> None:
+    """What is left of the first resource, which a pod holds, does not say where the node is."""
+    node = Node()
+    (id_,) = node.look(ANY, FIRST)
+    node.allocate(id_)
+    node.look(rule(other), FIRST)
+    told = node.look(rule(other), FIRST, SECOND)
+    assert sorted(told.values()) == ["Healthy", f"a pod may still hold it as {id_} of example.com/x"]
+    assert [path for path in node.inventory.links().values() if path] == ["/dev/ttyACM1"]
+
+
 # Nodes of one unit that a rule takes without telling them apart
 
 

@@ -28,7 +28,9 @@ def an_adapter(first: int) -> list[UdevDevice]:
 
 
 class Resetting:
-    """Resets a unit: its nodes come back under the next numbers.
+    """Resets a unit: its nodes come back under the next numbers, between two steps of the daemon.
+
+    Like libusb, it is called in a thread. But a daemon that hears of nothing must not see half of it.
 
     made    its nodes, when the first one has this number
     resets  what was reset
@@ -38,6 +40,7 @@ class Resetting:
         self.made = made
         self.resets: list[tuple[int, int]] = []
         self._first = 0
+        self._loop = asyncio.get_running_loop()
 
     @property
     def now(self) -> Sequence[UdevDevice]:
@@ -45,6 +48,9 @@ class Resetting:
 
     def __call__(self, udev: FakeUdev, busnum: int, devnum: int) -> None:
         self.resets.append((busnum, devnum))
+        asyncio.run_coroutine_threadsafe(self._come_back(udev), self._loop).result()
+
+    async def _come_back(self, udev: FakeUdev) -> None:
         with udev.unheard():
             udev.unplug(*self.now)
             self._first += len(self.now)

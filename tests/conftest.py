@@ -16,6 +16,7 @@ from tests.udev.hotplug import Console, reserve_console
 from tests.udev.machine import pytest_configure, pytest_runtest_logreport, pytest_runtest_protocol
 from tests.udev.testbed import Testbed
 
+# `searching` is here for what it does: it sets the profile of hypothesis before any test is read.
 __all__ = ["pytest_configure", "pytest_runtest_logreport", "pytest_runtest_protocol", "searching"]
 
 # How fast the disk of this machine is decides nothing. `a_slow_disk` is for that.

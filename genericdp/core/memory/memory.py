@@ -213,6 +213,7 @@ class _Numbers:
                     is_held = other.is_held or (id_ in held and spot not in known.not_given)
                     is_there = n < len(spots) or other.is_there
                     ids = other.ids | {id_}
+                    # A tombstone has no path, and does not hide the device that has one.
                     mine[spot.number] = Known(*(at if at[0] else other[:2]), is_held, ids, is_there)
         return found
 

@@ -15,8 +15,10 @@ from genericdp.core.inventory.place import Spot, is_of_path, may_be_model
 
 
 class Moves:
-    """A device before and now.
+    """Where the nodes of a device have gone.
 
+    was      the device as it is remembered
+    now      as it is offered
     earlier  where it had other nodes: one that is back there has not moved
     twins    what twins have in common
     """

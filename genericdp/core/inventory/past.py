@@ -110,7 +110,7 @@ class Known(NamedTuple):
     """What is remembered of the device node with a number.
 
     sys_path  where it is, "" if it has left or was last seen before a restart
-    node      which one that is, as the port of `spot_of_node`; "" if it is not known
+    node      which one that is there, as the port of `spot_of_node`; "" without a path
     is_held   whether a pod may hold it
     ids       of the devices that have or had it
     is_there  whether one of them has it, as far as is known; otherwise, it had it before it moved here

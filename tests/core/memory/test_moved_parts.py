@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.allocate import RefusedError
+from genericdp.core.buses.port import Dock
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.past import NO_TWINS, WHOLE, Twin
@@ -443,6 +444,30 @@ def test_a_unit_with_the_serial_number_is_the_one_that_left_unless_it_is_known_t
     before = Device("kit", spots=(here,), models=("a",))
     after = Device("kit", spots=(here, Spot("4", "X", "if00")), models=("a", now))
     assert Moves(before, after, (lost,), NO_TWINS).of(lost, was) == (None if is_it else lost)
+
+
+@pytest.mark.parametrize(
+    ("here", "earlier"),
+    [
+        (Spot("2", "Y", "if00"), Spot("2", "Y", "if00")),
+        (Spot("3", "Y", "if00"), Spot("9", "", "")),
+    ],
+    ids=["another node is back", "something is at its port"],
+)
+def test_a_node_has_not_moved_if(here: Spot, earlier: Spot) -> None:
+    lost, came = Spot("3", "X", "if00"), Spot("4", "X", "if00")
+    was, now = Device("kit", spots=(lost,)), Device("kit", spots=(here, came))
+    assert Moves(was, now, (earlier,), NO_TWINS).of(lost, "") == lost
+    assert Moves(was, replace(now, spots=(came,)), (earlier,), NO_TWINS).of(lost, "") is None
+
+
+def test_a_kit_is_no_unit_even_if_all_of_it_is_behind_one_dock() -> None:
+    def a_kit(port: str) -> Device:
+        spot = Spot(f"{port}.2", "", "if00")
+        return Device("kit", spots=(spot,), docks={spot: Dock("D", "", "2")})
+
+    lost = Spot("1.3", "", "if00")
+    assert Moves(a_kit("1"), a_kit("5"), (), NO_TWINS).of(lost, "") == lost
 
 
 PORTS_2_AND_3 = '{ SUBSYSTEM = "tty", usb = { port = ["2", "3"] } }'

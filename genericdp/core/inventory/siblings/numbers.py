@@ -116,7 +116,7 @@ def seen_at(spot: Spot, past: Past, here: Iterable[UdevDevice] = ()) -> Mapping[
 
 def _seen(known: Known, now: UdevDevice | None) -> Seen:
     """Where a device node was seen. `now` is what has its path now, which may be another one."""
-    if now is None or known.node not in ("", spot_of_node(now).port):
+    if now is None or known.node != spot_of_node(now).port:
         return Seen(known.sys_path)
     return Seen(order_of(now), now.incarnation)
 

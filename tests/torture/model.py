@@ -447,15 +447,30 @@ class NodeMachine(RuleBasedStateMachine):
 
     async def _after(self, settle: bool, act: Callable[[], None]) -> None:
         act()
-        if settle or self._twins_are_plugged():
+        if settle or self._may_tie():
             await self._settle()
 
     async def _after_twins(self, settle: bool, act: Callable[[], None]) -> None:
         """Like `_after`, for a step that may plug a twin: the model must know which one was first."""
         await self._settle()
         act()
-        if settle or self._twins_are_plugged():
+        if settle or self._may_tie():
             await self._settle()
+
+    def _may_tie(self) -> bool:
+        """Whether the daemon may decide which twin has the plain id, which the model must see.
+
+        It may even if only one of them is there, if an edit gives it to a resource for the first time.
+        """
+        new = (
+            unit
+            for unit in self.truth.plugged
+            if self._are_known_twins(unit)
+            and (table := self.truth.table_of(unit)) is not None
+            and table.identity == "serial"
+            and table.name not in self.ties
+        )
+        return self._twins_are_plugged() or any(new)
 
     def _twins_are_plugged(self) -> bool:
         return any(len(self.truth.twins_of(unit)) > 1 for unit in self.truth.plugged)
@@ -507,7 +522,7 @@ class NodeMachine(RuleBasedStateMachine):
 
     async def _start_daemon(self, *, settle: bool) -> None:
         await self.node.start_daemon()
-        if settle or self._twins_are_plugged():
+        if settle or self._may_tie():
             await self._settle()
 
     async def _restart_with_mistake(self, what: str, numbers: list[int]) -> None:

@@ -16,6 +16,7 @@ from genericdp.core.buses.port import takes_one, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import new_ids, unknown
@@ -108,14 +109,25 @@ def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:
 def is_hasty(before: Memory, after: Memory) -> bool:
     """Whether a memory must not count before every device has been read: an event shows only one of them.
 
-    That is so if twins are found or tied, which is for good, and if an id that a pod holds gets another
-    device node: what has come may only look like the one that the pod got, whose own event has not been heard
-    yet.
+    That is so if twins are found or tied and if siblings have come, which get their numbers for good; and if
+    an id that a pod holds gets another device node: what has come may only look like the one that the pod
+    got, whose own event has not been heard yet.
     """
-    return bool(after.ties.keys() - before.ties.keys() or after.twins - before.twins) or any(
+    if after.ties.keys() - before.ties.keys() or after.twins - before.twins:
+        return True
+    return _have_siblings_come(before.siblings, after.siblings) or any(
         was is not now and was is not None and now is not None and _has_another_node(was, now)
         for holding in after.held.values()
         for was, now in ((before.devices.get(holding.device), after.devices.get(holding.device)),)
+    )
+
+
+def _have_siblings_come(before: Siblings, after: Siblings) -> bool:
+    return any(
+        seen.is_there and seen[:2] != before.get(spot, {}).get(number, Seen())[:2]
+        for spot, numbers in after.items()
+        if numbers is not before.get(spot)
+        for number, seen in numbers.items()
     )
 
 

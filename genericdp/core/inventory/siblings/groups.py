@@ -15,7 +15,7 @@ from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.past import NO_PAST, Past, Seen
 from genericdp.core.inventory.place import Spot, locate
 from genericdp.core.inventory.plugged import NOTHING_TOLD, Plugged, Told
-from genericdp.core.inventory.siblings.numbers import number, seen_at, signature
+from genericdp.core.inventory.siblings.numbers import number
 
 #: A device node, and the spot that it shares with its siblings.
 Sighting = tuple[UdevDevice, Spot]
@@ -78,7 +78,7 @@ class Groups:
         return Plugged(self.at, numbers, siblings, in_doubt, frozenset(unsettled), homes)
 
     def _homes(self, past: Past) -> Mapping[Spot, Sequence[Spot]]:
-        """Where siblings may have been before: if at several spots, their numbers differ."""
+        """Where siblings may have been before."""
         gone = {(spot.serial, spot.within) for spot in past.siblings if spot.serial and spot not in self.at}
         came = (spot for spot in (self.at if gone else ()) if (spot.serial, spot.within) in gone)
         homes: dict[Spot, Sequence[Spot]] = {}
@@ -87,7 +87,7 @@ class Groups:
             if spot.serial and (of_unit in gone or not _is_known(spot, past)):
                 left = [each for each in past.alike(*of_unit) if each not in self.at]
                 if left:
-                    homes[spot] = [*{signature(seen_at(each, past)): each for each in left}.values()]
+                    homes[spot] = left
         return homes
 
 

@@ -71,7 +71,7 @@ def number(
     missing = [number for number in missing if number not in seats.taken.values()]
     are_others = (
         len(new) != len(missing)
-        or len(possible) > 1
+        or len({_signature(seen_at(each, past)) for each in possible}) > 1
         or (len(missing) > 1 and any(before[number].is_late for number in missing))
         or (len(missing) > 1 and not _came_in_order(spot, [seen[node.sys_path] for node in new]))
     )
@@ -121,7 +121,7 @@ def _seen(known: Known, now: UdevDevice | None) -> Seen:
     return Seen(order_of(now), now.incarnation)
 
 
-def signature(numbers: Mapping[int, Seen]) -> Sequence[object]:
+def _signature(numbers: Mapping[int, Seen]) -> Sequence[object]:
     """What tells which siblings come, and in which order."""
     return tuple((number, numbers[number].is_late) for number in sorted(numbers))
 

@@ -1,0 +1,132 @@
+"""Law of siblings of which the daemon hears one after the other, in any order.
+
+Nothing but their order tells siblings apart, so those that have been heard of must not decide which ones they
+are. In the end, each is what it is to a daemon that has heard of all of them at once.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.memory import Memory, after_allocate
+from genericdp.inputs import take
+from tests.properties.searching import for_each_of_many
+from tests.properties.test_laws_of_the_holdings import table
+from tests.scenes.builders import a_device, a_usb_device, a_usb_node, by_sys_path, resources_of
+from tests.scenes.rules import DOMAIN
+from tests.scenes.udev import FakeUdev
+
+RULES = table("x", match='SUBSYSTEM = "tty"')
+RESOURCE = f"{DOMAIN}/x"
+
+Devices = Mapping[str, UdevDevice]
+
+
+def on_usb(port: str, names: Sequence[int], since: int) -> Devices:
+    """A card on USB with these terminals."""
+    usb = replace(a_usb_device(port, serial="CARD"), incarnation=int(port))
+    nodes = [a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}") for n in names]
+    return by_sys_path(usb, *(replace(node, incarnation=since + at) for at, node in enumerate(nodes)))
+
+
+def on_pci(port: str, names: Sequence[int], since: int) -> Devices:
+    """A card in a slot."""
+    slot = a_device(f"/sys/devices/pci0000:00/0000:00:0{port}.0", subsystem="pci", number="c 1:1")
+    nodes = (
+        a_device(
+            f"{slot.sys_path}/tty/ttyS{n}",
+            subsystem="tty",
+            node=f"/dev/ttyS{n}",
+            number=f"c 4:{n}",
+            parent=slot,
+            incarnation=since + at,
+        )
+        for at, n in enumerate(names)
+    )
+    return by_sys_path(*nodes)
+
+
+#: How a card is made, and the port at which it is bound again.
+CASES = {"USB": (on_usb, "2"), "USB, at another port": (on_usb, "3"), "PCI": (on_pci, "2")}
+
+
+class Heard(FakeUdev):
+    """What the daemon has heard of what is there."""
+
+    def __init__(self, there: Devices) -> None:
+        super().__init__(Path("/nowhere"))
+        self._devices = dict(there)
+        self.there = there
+
+    def resync(self) -> bool:
+        self._devices = dict(self.there)
+        return True
+
+    def hear(self, path: str) -> None:
+        """Read again what is at a path."""
+        self._devices.pop(path, None)
+        if path in self.there:
+            self._devices |= {each.sys_path: each for each in self.there[path].related()}
+
+    def differing(self) -> Sequence[str]:
+        now, known = self.there, self._devices
+        return sorted(path for path in {*now, *known} if now.get(path) is not known.get(path))
+
+
+class Node:
+    """A daemon that has seen a card, some ports of which pods got."""
+
+    def __init__(self, card: Devices, held: frozenset[int]) -> None:
+        self.builder, self.memory = Builder(resources_of(RULES, domain=DOMAIN), DOMAIN), Memory()
+        self.inventory = Inventory()
+        self.heard = Heard(card)
+        self.look()
+        offer = self.inventory.offers[RESOURCE]
+        ids = [id_ for at, id_ in enumerate(sorted(offer.ids)) if at in held]
+        self.memory = after_allocate(self.memory, offer, ids, None, 0.0)
+        self.look()
+
+    def look(self) -> None:
+        self.inventory, self.memory = take(self.builder, self.heard, self.memory, 0.0)
+
+
+some = st.integers(0, 7)
+
+
+@pytest.mark.parametrize(("a_card", "port"), CASES.values(), ids=CASES)
+@for_each_of_many
+# The driver was bound again, and the first name is still in use.
+@example(names=[1, 2, 3, 4], heard_first=[1], held=frozenset({1}))
+@example(names=[2, 3, 4, 5], heard_first=[2], held=frozenset({1}))
+@example(names=[2, 3, 4, 5], heard_first=[3, 2, 1, 0], held=frozenset({1}))
+@example(names=[4, 5, 6, 7], heard_first=[4], held=frozenset({1}))
+@given(
+    names=st.lists(some, min_size=1, max_size=5, unique=True).map(sorted),
+    heard_first=st.lists(some, max_size=8, unique=True),
+    held=st.frozensets(st.integers(0, 3), max_size=2),
+)
+def test_siblings_are_what_they_are_when_all_of_them_are_heard_at_once(
+    a_card: Callable[[str, Sequence[int], int], Devices],
+    port: str,
+    names: list[int],
+    heard_first: list[int],
+    held: frozenset[int],
+) -> None:
+    node, other = (Node(a_card("2", (0, 1, 2, 3), 10), held) for _ in range(2))
+    node.heard.there = other.heard.there = a_card(port, names, 100)
+    for name in heard_first:
+        for path in list(filter(re.compile(rf"/tty\D+{name}$").search, node.heard.differing())):
+            node.heard.hear(path)
+            node.look()
+    for each in (node, other):
+        each.heard.resync()
+        each.look()
+    assert node.inventory.links() == other.inventory.links()

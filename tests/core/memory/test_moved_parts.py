@@ -7,6 +7,7 @@ import pytest
 from genericdp.core.allocate import RefusedError
 from genericdp.core.buses.port import Dock
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.identity import basis_of
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.past import NO_TWINS, WHOLE, Twin
 from genericdp.core.inventory.place import Spot
@@ -459,6 +460,28 @@ def test_a_node_has_not_moved_if(here: Spot, earlier: Spot) -> None:
     was, now = Device("kit", spots=(lost,)), Device("kit", spots=(here, came))
     assert Moves(was, now, (earlier,), NO_TWINS).of(lost, "") == lost
     assert Moves(was, replace(now, spots=(came,)), (earlier,), NO_TWINS).of(lost, "") is None
+
+
+@pytest.mark.parametrize(
+    ("basis", "was", "now", "lost", "moved"),
+    [
+        (basis_of("FOO"), (0,), (1,), 0, None),
+        (basis_of("FOO"), (0,), (1,), 2, 2),
+        (basis_of("FOO"), (0, 3), (1,), 0, 0),
+        (basis_of("FOO"), (0,), (1, 2), 0, 0),
+        ("serial", (0,), (1,), 0, 0),
+    ],
+    ids=["told by a property", "taken by an edit", "one of two", "two have come", "told by nothing"],
+)
+def test_a_sibling_has_another_number_at_another_port_only_if_a_property_says_which_one_it_is(
+    basis: str, was: tuple[int, ...], now: tuple[int, ...], lost: int, moved: int | None
+) -> None:
+    def card(port: str, *numbers: int) -> Device:
+        spots = tuple(Spot(port, "CARD", "if00", number) for number in numbers)
+        return Device("x", unit="x", port=port, spots=spots, basis=basis)
+
+    there = Moves(card("3", *was), card("2", *now), (), NO_TWINS).of(Spot("3", "CARD", "if00", lost), "")
+    assert there == (None if moved is None else Spot("2", "CARD", "if00", moved))
 
 
 def test_a_kit_is_no_unit_even_if_all_of_it_is_behind_one_dock() -> None:

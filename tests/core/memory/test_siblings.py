@@ -315,3 +315,48 @@ def test_siblings_that_no_pod_got_take_no_device_from_a_pod(boot_id: str) -> Non
         node.memory = saved.load(saved.dump(node.memory, "same boot"), boot_id)
     assert node.look(kit, *own, *siblings("2", 1, 30)) == {"kit": "Healthy"}
     assert links.items() <= node.inventory.links().items()
+
+
+def a_card(port: str, parts: dict[int, int], since: int) -> list[UdevDevice]:
+    """A card on USB: the kernel's number of each of its terminals, in the order in which they came."""
+    usb = a_usb_device(port, serial="CARD")
+    nodes = (
+        a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}", properties={"N": f"part{part}"})
+        for part, n in parts.items()
+    )
+    return [usb, *(replace(node, incarnation=since + at) for at, node in enumerate(nodes))]
+
+
+def test_a_pod_may_hold_one_at_any_of_the_ports_where_a_card_has_been() -> None:
+    """What came at the ports looked the same, but not all of it was bound each time."""
+    node = Node()
+    node.look(ANY, *a_card("2", {0: 1, 1: 2, 2: 3}, 10))
+    node.look(ANY, *a_card("2", {0: 1, 1: 2, 2: 3, 3: 0}, 10))
+    node.look(ANY)
+    node.look(ANY, *a_card("3", {1: 0, 2: 1, 3: 2}, 20))
+    part_1 = id_of(node, "/dev/ttyUSB0")
+    node.allocate(part_1)
+    node.look(ANY)
+    node.look(ANY, *a_card("1", {0: 0, 1: 1, 2: 2, 3: 3}, 30))
+    assert node.inventory.links()[part_1] in (None, "/dev/ttyUSB1")
+    assert set(node.inventory.links().values()) == {None}
+
+
+def test_one_that_a_property_tells_is_the_same_whatever_its_number_at_another_port() -> None:
+    """At each port, another one was the only one that was bound at first."""
+    node = Node()
+    node.look(BY_N, *a_card("3", {0: 0}, 10))
+    own_0 = id_of(node, "/dev/ttyUSB0")
+    node.allocate(own_0)
+    node.look(BY_N)
+    node.look(BY_N, *a_card("2", {3: 0}, 20))
+    own_3 = id_of(node, "/dev/ttyUSB0")
+    node.allocate(own_3)
+    all_of_them = a_card("2", {0: 0, 1: 1, 2: 2, 3: 3}, 30)
+    for _ in range(2):
+        told = node.look(BY_N, *all_of_them)
+        assert set(told.values()) == {"Healthy"}
+        links = node.inventory.links()
+        assert (links[own_0], links[own_3]) == ("/dev/ttyUSB0", "/dev/ttyUSB3")
+        assert not node.inventory.held_links
+        node.memory = saved.load(saved.dump(node.memory, "boot"), "boot")

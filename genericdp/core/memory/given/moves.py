@@ -3,12 +3,14 @@
 The rules of this file:
 
 * A node goes where its unit goes. The parts of a kit do not move together.
+* Which of several siblings it is, properties tell if the id says them. Their numbers differ at other ports.
 * A device may have lost many nodes, and have many others now. What is asked for each is looked up.
 """
 
 from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 
+from genericdp.core.inventory.identity import names_of
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.past import Twins, may_be_twin
 from genericdp.core.inventory.place import Spot, is_of_path, may_be_model
@@ -25,6 +27,9 @@ class Moves:
 
     def __init__(self, was: Device, now: Device, earlier: Container[Spot], twins: Twins) -> None:
         self._was, self._now, self._twins = was, now, twins
+        # Of two siblings in one device, nothing tells which one has come.
+        self._tells_siblings = names_of(now.basis) and _has_one_each(was) and _has_one_each(now)
+        self._had = {*was.spots}
         self._ports = {each.port for each in now.spots}
         self._is_back = any(each in earlier for each in now.spots)
 
@@ -39,7 +44,7 @@ class Moves:
             return spot
         # Any adapter without a serial number has the same place in its unit, and so has a twin.
         is_told = is_of_path(spot) or not may_be_twin(self._twins, spot, model)
-        if is_told and any(may_be_model(model, other) for other in self._came.get(spot[1:], ())):
+        if is_told and any(may_be_model(model, other) for other in self._came.get(self._place_of(spot), ())):
             return None
         if self._of_unit and _is_below(spot, self._of_unit[0]):
             # It is a part of the unit, or behind the hub that the device is.
@@ -50,14 +55,18 @@ class Moves:
         return spot
 
     @cached_property
-    def _came(self) -> Mapping[tuple[str, str, int], Sequence[str]]:
-        """Where nodes have come, by all but the ports -> the models of the units there."""
-        had = {*self._was.spots}
-        found: dict[tuple[str, str, int], list[str]] = {}
+    def _came(self) -> Mapping[tuple[object, ...], Sequence[str]]:
+        """Where nodes have come, by all but the ports, with and without the numbers -> the models there."""
+        found: dict[tuple[object, ...], list[str]] = {}
         for spot, model in self._now.spots_with_models:
-            if spot not in had:
-                found.setdefault(spot[1:], []).append(model)
+            if spot not in self._had:
+                for place in (spot[1:], spot[1:3]):
+                    found.setdefault(place, []).append(model)
         return found
+
+    def _place_of(self, spot: Spot) -> tuple[object, ...]:
+        """All of a spot but the port, and but the number if properties tell which sibling it is."""
+        return spot[1:3] if self._tells_siblings and spot in self._had else spot[1:]
 
     @cached_property
     def _models_at(self) -> Mapping[str, Sequence[str]]:
@@ -84,6 +93,11 @@ def _port_of_unit(device: Device) -> str:
         return device.port
     found = (spot.port.removesuffix(f".{dock.at}") for spot, dock in device.docks.items())
     return next(found, device.port)
+
+
+def _has_one_each(device: Device) -> bool:
+    """Whether a device has no two nodes that nothing but their ports and their order tell apart."""
+    return len({(spot.serial, spot.within) for spot in device.spots}) == len(device.spots)
 
 
 def _is_below(spot: Spot, port: str) -> bool:

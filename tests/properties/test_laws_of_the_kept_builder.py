@@ -1,0 +1,114 @@
+"""Law of what a builder keeps between two steps: it only saves time.
+
+A card comes at one port after the other, with some of its own ports bound, while pods hold what they got. An
+edit makes a new builder, and changes nothing of what the kubelet and the pods see.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
+from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.memory.memory import Memory, after_allocate
+from genericdp.core.memory.take import take_inventory
+from tests.properties.searching import for_each_of_many
+from tests.properties.test_laws_of_the_holdings import table
+from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path, resources_of
+from tests.scenes.rules import DOMAIN
+
+RESOURCE = f"{DOMAIN}/x"
+RULES = {
+    "each": table("x"),
+    "by a property": table("x", 'identity = ["PART"]'),
+    "by a property that several have": table("x", 'identity = ["HALF"]'),
+    "grouped by a property": table("x", 'group_by = "HALF"'),
+    "all of the card": table("x", 'group_by = "usb_device"'),
+    "shared": table("x", "replicas = 2"),
+}
+
+
+@dataclass
+class Card:
+    """A card of which some ports are bound, and a daemon that sees it."""
+
+    rules: str
+    devices: dict[str, UdevDevice] = field(default_factory=dict)
+    memory: Memory = field(default_factory=Memory)
+    inventory: Inventory = field(default_factory=Inventory)
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.builder = self.new_builder()
+        self.plug("1", frozenset())
+
+    def new_builder(self) -> Builder:
+        return Builder(resources_of(RULES[self.rules], domain=DOMAIN), DOMAIN)
+
+    def plug(self, port: str, parts: frozenset[int]) -> None:
+        """It comes at a port, from wherever it was."""
+        self.now += 10.0
+        usb = replace(a_usb_device(port, serial="CARD"), incarnation=int(self.now))
+        nodes = (
+            replace(
+                a_usb_node(
+                    usb,
+                    "tty",
+                    f"ttyUSB{n}",
+                    number=f"c 188:{n}",
+                    properties={"PART": f"v{part}", "HALF": f"v{part // 2}"},
+                ),
+                incarnation=int(self.now) + n,
+            )
+            for n, part in enumerate(sorted(parts))
+        )
+        self.devices = by_sys_path(usb, *nodes) if parts else {}
+        self.inventory, self.memory = self.seen_by(self.builder)
+
+    def admit(self, which: int) -> None:
+        offer = self.inventory.offers[RESOURCE]
+        held = self.memory.held.keys()
+        free = [id_ for id_, each in sorted(offer.ids.items()) if not each.reason and id_ not in held]
+        if free:
+            self.memory = after_allocate(self.memory, offer, [free[which % len(free)]], None, self.now)
+            self.inventory, self.memory = self.seen_by(self.builder)
+
+    def seen_by(self, builder: Builder) -> tuple[Inventory, Memory]:
+        return take_inventory(builder, self.devices, self.memory, self.now)
+
+
+def told(inventory: Inventory) -> tuple[object, ...]:
+    """What the kubelet and the pods see."""
+    ids = {id_: each.reason for offer in inventory.offers.values() for id_, each in offer.ids.items()}
+    return inventory.links(), inventory.held_links, ids
+
+
+operations = st.one_of(
+    st.tuples(st.just("plug"), st.sampled_from("123"), st.frozensets(st.integers(0, 3))),
+    st.tuples(st.just("admit"), st.integers(0, 3)),
+)
+
+
+@pytest.mark.parametrize("rules", sorted(RULES))
+@for_each_of_many
+@example(
+    history=[
+        ("plug", "3", frozenset({0})),
+        ("admit", 0),
+        ("plug", "3", frozenset()),
+        ("plug", "2", frozenset({3})),
+        ("admit", 0),
+        ("plug", "2", frozenset({0, 1, 2, 3})),
+    ]
+)
+@given(history=st.lists(operations, max_size=10))
+def test_a_new_builder_sees_what_the_one_before_it_saw(rules: str, history: list[tuple[object, ...]]) -> None:
+    card = Card(rules)
+    for name, *arguments in history:
+        getattr(card, str(name))(*arguments)
+        again, _ = card.seen_by(card.builder)
+        anew, _ = card.seen_by(card.new_builder())
+        assert told(anew) == told(again)

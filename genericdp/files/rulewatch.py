@@ -4,12 +4,16 @@ The rules of this file:
 
 * A change is reported when no other change follows it: copying over a file empties it first, and an empty
   file disables others. Changes that never cease are still reported.
+* A file that is being written again is reported before it is closed, so that whoever keeps it open can be
+  named. But only where it can be told that it is open: elsewhere, half a file would be read.
 """
 
 import asyncio
 import os
 from collections.abc import Callable, Iterable
+from functools import partial
 
+from genericdp.files.trust import is_open_for_writing
 from genericdp.watch import DirectoryWatch
 
 #: How long a change waits for the next one, in seconds, and how long in all.
@@ -25,19 +29,36 @@ def watch(places: Iterable[str], on_change: Callable[[], None]) -> Callable[[], 
     places = tuple(places)
     directories = {place if os.path.isdir(place) else os.path.dirname(place) for place in places}
     directories |= {place for place in places if not place.endswith(".toml")}
-    debounce = _Debounce(on_change)
+    written: set[str] = set()
+
+    def look_at_written() -> None:
+        paths = [*written]
+        written.clear()
+        if any(map(is_open_for_writing, paths)):
+            on_change()
+
+    debounce, writing = _Debounce(on_change), _Debounce(look_at_written)
 
     def hear(names: frozenset[str]) -> None:
         # `..data` is the symlink that Kubernetes replaces when a mounted ConfigMap changes.
         if not names or any(name.endswith(".toml") or name == "..data" for name in names):
             debounce.hear()
 
-    watches = [DirectoryWatch(directory or ".", hear) for directory in sorted(directories)]
+    def hear_write(directory: str, names: frozenset[str]) -> None:
+        found = {os.path.join(directory, name) for name in names if name.endswith(".toml")}
+        if found:
+            written.update(found)
+            writing.hear()
+
+    watches = [
+        DirectoryWatch(each or ".", hear, on_write=partial(hear_write, each)) for each in sorted(directories)
+    ]
 
     def close() -> None:
         for each in watches:
             each.close()
         debounce.close()
+        writing.close()
 
     return close
 

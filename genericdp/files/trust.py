@@ -88,6 +88,14 @@ def read_text(path: str, known: str = "") -> str | None:
         raise ConfigError((Problem(Location(path, line), "not UTF-8", "save the file as UTF-8"),)) from error
 
 
+def is_open_for_writing(path: str) -> bool:
+    """Whether somebody has a file open for writing. False where nobody can tell, and for what is refused."""
+    try:
+        return _read(path)[1]
+    except (GenericdpError, OSError):
+        return False
+
+
 class UnreadableError(ConfigError):
     """The system cannot read a file or directory. Later it may: a mount, for example, causes no event."""
 

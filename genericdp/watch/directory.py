@@ -79,12 +79,21 @@ class DirectoryWatch:
     Watches from the constructor until `close`. The caller must look at the directory after the
     constructor returned. While the directory cannot be watched, `on_event` is called every `again_s`
     seconds with no names: anything may have happened.
+
+    on_write  called with the names of files that were written, before they are closed
     """
 
-    def __init__(self, directory: str, on_event: Callback, *, again_s: float = AGAIN_S) -> None:
+    def __init__(
+        self,
+        directory: str,
+        on_event: Callback,
+        *,
+        on_write: Callback | None = None,
+        again_s: float = AGAIN_S,
+    ) -> None:
         # The current directory may have been removed.
         self.directory = directory if os.path.isabs(directory) else os.path.join(os.getcwd(), directory)
-        self._on_event = on_event
+        self._on_event, self._on_write = on_event, on_write
         self._again_s = again_s
         self._loop = asyncio.get_running_loop()
         # Each watch with the names that matter in its directory.
@@ -95,8 +104,7 @@ class DirectoryWatch:
         self._queue: EventQueue | None = None
         self._again: asyncio.TimerHandle | None = None
         self._hush: asyncio.TimerHandle | None = None
-        self._hush_s = 0.0
-        self._heard_since = 0.0
+        self._hush_s = self._heard_since = 0.0
         self._stop_listening: Callable[[], None] | None = mounts.listen(self._see_mounts)
         self._watch()
 
@@ -129,8 +137,7 @@ class DirectoryWatch:
         self._on_event(frozenset())
 
     def _let_go(self) -> None:
-        self._watches = {}
-        self._ancestors = {}
+        self._watches, self._ancestors = {}, {}
         if self._hush is not None:
             self._hush.cancel()
             self._hush = None
@@ -139,13 +146,13 @@ class DirectoryWatch:
             self._queue = None
 
     def _hear(self, events: Iterable[Event]) -> None:
-        names: set[str] = set()
+        names, written = set[str](), set[str]()
         anything = touched = False
         for event in events:
             anything |= bool(event.mask & flags.Q_OVERFLOW)
             matter = self._watches.get(event.watch, set())
             if _EVERY in matter and event.name and event.name not in matter:
-                names.add(event.name)
+                (written if event.mask & flags.MODIFY else names).add(event.name)
             elif event.mask & flags.ATTRIB and event.watch in self._ancestors:
                 touched = True
             elif event.name in matter or (matter and not event.name):
@@ -159,6 +166,8 @@ class DirectoryWatch:
             self._on_event(frozenset())
         elif names:
             self._on_event(frozenset(names))
+        if written and self._on_write is not None:
+            self._on_write(frozenset(written))
 
     def _see_mounts(self) -> None:
         if self._again is None and self._way_changed():
@@ -195,8 +204,7 @@ class DirectoryWatch:
         """Watch the directory, if it exists, and everything on the way to it that does."""
         for watch in self._watches:
             queue.unwatch(watch)
-        self._watches = {}
-        self._ancestors = {}
+        self._watches, self._ancestors = {}, {}
         self._way = {"/": _status("/")}
         at, left, symlinks = "/", _names(self.directory), 0
         while left:
@@ -232,9 +240,11 @@ class DirectoryWatch:
         Raises GenericdpError.
         """
         mask = _IN_HUSHED if self._hush is not None else _IN_ANCESTOR
+        if name == _EVERY:
+            mask = _IN_DIRECTORY | (flags.MODIFY if self._on_write else 0)
         try:
             # MASK_ADD: another path to the same directory must not lose its events.
-            watch = queue.watch(path, (_IN_DIRECTORY if name == _EVERY else mask) | flags.MASK_ADD)
+            watch = queue.watch(path, mask | flags.MASK_ADD)
         except OSError as error:
             if error.errno == errno.EACCES:
                 return error

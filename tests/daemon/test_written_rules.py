@@ -8,7 +8,7 @@ from genericdp.files import rulefiles
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.rulewatch import SETTLE_S
 from tests.scenes.builders import a_usb_serial
-from tests.scenes.rules import DOMAIN, FTDI_RULE
+from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE
 from tests.scenes.scene import a_scene
 from tests.scenes.service import Service
 from tests.scenes.waiting import until
@@ -36,3 +36,24 @@ async def test_a_new_rule_file_takes_effect_when_it_is_closed(
             await scene.until_allocatable(1)
             assert not rules.problems
             assert caplog.messages.count(said) == 1
+
+
+async def test_whoever_has_a_rule_file_open_for_long_to_write_it_again_is_named(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(rulefiles, "PATIENCE_S", SETTLE_S)
+    directory = short_dir / "rules.d"
+    directory.mkdir(mode=0o755)
+    file = directory / "10-ftdi.toml"
+    file.write_text(FTDI_RULE)
+    file.chmod(0o644)
+    rules = RuleFiles([str(directory)], DOMAIN)
+    async with a_scene(short_dir, a_usb_serial(0), daemon_runs=False) as scene:
+        async with Service(scene.settings, rules, scene.udev):
+            await scene.until_allocatable(1)
+            with file.open("w"):
+                await until(lambda: f"{file}: is open for writing and may be incomplete" in caplog.messages)
+                assert [each.name for each in rules.resources] == [FTDI]
+            # An empty file has no resources.
+            await scene.until_allocatable(0)
+            assert not rules.problems

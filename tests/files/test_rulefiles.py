@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.files import trust
 from genericdp.files.rulefiles import PATIENCE_S, RuleFiles, find
 from genericdp.files.rulewatch import SETTLE_S
 from genericdp.files.trust import SIZE_LIMIT
 from tests.scenes.last_good import save_next
 from tests.scenes.shortage import descriptors_left
+from tests.scenes.waiting import idle
 
 DOMAIN = "example.com"
 
@@ -594,6 +596,28 @@ async def test_a_file_that_is_copied_over_is_not_read_while_it_is_empty(
     await heard.wait()
     close()
     assert seen == [["a", "b"]]
+
+
+async def test_where_nobody_can_tell_whether_a_file_is_open_it_is_heard_when_it_is_closed(
+    directories: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of it would be read before."""
+    usr, _ = directories
+    file = write(usr / "10-a.toml", a_rule("a"))
+    heard, looked = asyncio.Event(), asyncio.Event()
+    close = load(usr).watch(heard.set)
+
+    def leases(_: int) -> bool:
+        looked.set()
+        return True
+
+    monkeypatch.setattr(trust, "_leases", leases)
+    with file.open("w"):
+        await looked.wait()
+        await idle()
+        assert not heard.is_set()
+    await heard.wait()
+    close()
 
 
 async def test_changes_without_end_are_not_waited_for(directories: tuple[Path, Path]) -> None:

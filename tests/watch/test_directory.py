@@ -24,9 +24,14 @@ ANYTHING: frozenset[str] = frozenset()
 class Ear:
     """A watch, and what it was told."""
 
-    def __init__(self, directory: str | Path, again_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        directory: str | Path,
+        again_s: float = 60.0,
+        on_write: Callable[[frozenset[str]], None] | None = None,
+    ) -> None:
         self._told: asyncio.Queue[frozenset[str]] = asyncio.Queue()
-        self.watch = DirectoryWatch(str(directory), self._told.put_nowait, again_s=again_s)
+        self.watch = DirectoryWatch(str(directory), self._told.put_nowait, on_write=on_write, again_s=again_s)
 
     def __enter__(self) -> Self:
         return self
@@ -83,6 +88,18 @@ async def test_writing_to_a_file_is_reported_and_reading_is_not(tmp_path: Path) 
         assert await ear.heard() == [frozenset({"50-modem.toml"})]
         (tmp_path / "50-modem.toml").chmod(0o600)
         assert await ear.heard() == [frozenset({"50-modem.toml"})]
+
+
+async def test_writing_is_told_apart_from_changes_until_the_file_is_closed(tmp_path: Path) -> None:
+    written: asyncio.Queue[frozenset[str]] = asyncio.Queue()
+    with Ear(tmp_path, on_write=written.put_nowait) as ear:
+        with (tmp_path / "a").open("w") as file:
+            await ear.hears("a")
+            file.write("half")
+            file.flush()
+            assert await written.get() == {"a"}
+            assert await ear.heard() == []
+        await ear.hears("a")
 
 
 async def test_a_directory_that_is_made_level_by_level_is_watched(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ The rules of this file:
   client a line without end. They are cut before anything else is done with them.
 * What reads a pipe or a file is a program, so it gets JSON. In a pod, each of its lines names the node.
 * A reader that stops reading does not stop the daemon (`outlet`).
-* An identical warning is logged once a minute, with the number of repetitions.
+* An identical warning is logged once a minute, and any other identical line ten times, with the number of
+  repetitions: a loose cable does not fill the log.
 """
 
 import logging
@@ -19,7 +20,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TextIO, TypeAlias
+from typing import NamedTuple, TextIO, TypeAlias
 
 from genericdp.core.hostile import for_log
 from genericdp.core.rules.settings import LogFormat
@@ -27,15 +28,24 @@ from genericdp.core.status.logged import Logged
 from genericdp.log_lines import JournalLines, JsonLines, TextLines, fields_of, text_of
 from genericdp.outlet import Outlet
 
-#: How long a repeated warning is held back, in seconds.
+#: For how long repetitions are counted, in seconds, and how many identical lines pass in that time.
 REPEAT_S = 60.0
-#: How many different warnings are remembered: a storm of different ones must not use up memory.
+MOST_WARNINGS, MOST_OTHERS = 1, 10
+#: How many different lines are remembered: a storm of different ones must not use up memory.
 _REMEMBERED = 256
 
 #: Libraries whose debug and info lines concern only themselves.
 _CHATTY = ("asyncio", "grpc")
 
 _Event: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+
+
+class _Repeated(NamedTuple):
+    """Since when identical lines are counted, how many passed, and how many did not since the last one."""
+
+    since: float
+    passed: int
+    held_back: int
 
 
 class Log:
@@ -130,27 +140,30 @@ def _is_journal(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 class Repeats(logging.Filter):
-    """Passes an identical warning or error once in REPEAT_S, then with its count as `repeated`."""
+    """Passes so many identical lines in REPEAT_S, then one with their number (`repeated`)."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
-        self._held_back: dict[_Event, tuple[float, int]] = {}
+        # Other lines are many more. They must not make the daemon forget warnings.
+        self._warnings: dict[_Event, _Repeated] = {}
+        self._others: dict[_Event, _Repeated] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno < logging.WARNING:
-            return True
-        event = _event(record)
-        now = self._clock()
-        passed, count = self._held_back.pop(event, (None, 0))
-        if passed is not None and now - passed < REPEAT_S:
-            self._held_back[event] = (passed, count + 1)
+        is_warning = record.levelno >= logging.WARNING
+        known, most = (self._warnings, MOST_WARNINGS) if is_warning else (self._others, MOST_OTHERS)
+        event, now = _event(record), self._clock()
+        since, passed, held_back = known.pop(event, _Repeated(now, 0, 0))
+        if now - since >= REPEAT_S:
+            since, passed = now, 0
+        if passed >= most:
+            known[event] = _Repeated(since, passed, held_back + 1)
             return False
-        self._held_back[event] = (now, 0)
-        if len(self._held_back) > _REMEMBERED:
-            del self._held_back[next(iter(self._held_back))]
-        if count:
-            record.fields = {**fields_of(record), "repeated": count}
+        known[event] = _Repeated(since, passed + 1, 0)
+        if len(known) > _REMEMBERED:
+            del known[next(iter(known))]
+        if held_back:
+            record.fields = {**fields_of(record), "repeated": held_back}
         return True
 
 

@@ -197,19 +197,41 @@ def test_warnings_that_differ_in_a_field_are_different() -> None:
     assert lines_of(stream) == ["warning w  id=1", "warning w  id=2"]
 
 
-def test_an_event_that_is_no_warning_may_repeat() -> None:
+def test_an_event_that_is_no_warning_is_logged_ten_times_a_minute() -> None:
+    clock = Clock()
+    stream = listen(clock=clock)
+    for clock.now in (0, 59, 60):
+        for _ in range(8):
+            LOG.info("device is back", id="1")
+        LOG.info("device is back", id="2")
+    one, other = ("info    device is back  id=1", "info    device is back  id=2")
+    assert lines_of(stream) == [
+        *[one] * 8,
+        other,
+        *[one] * 2,
+        other,
+        f"{one} repeated=6",
+        *[one] * 7,
+        other,
+    ]
+
+
+def test_other_events_do_not_make_warnings_forgotten() -> None:
     stream = listen()
-    LOG.info("plugged")
-    LOG.info("plugged")
-    assert lines_of(stream) == ["info    plugged", "info    plugged"]
+    LOG.warning("w")
+    for number in range(1000):
+        LOG.info("plugged", id=number)
+    LOG.warning("w")
+    assert lines_of(stream).count("warning w") == 1
 
 
-def test_a_storm_of_different_warnings_uses_no_memory() -> None:
+@pytest.mark.parametrize("level", [logging.WARNING, logging.INFO])
+def test_a_storm_of_different_lines_uses_no_memory(level: int) -> None:
     repeats = log.Repeats(Clock())
     for number in range(10_000):
-        record = logging.LogRecord("x", logging.WARNING, "", 0, "w%s", (number,), None)
+        record = logging.LogRecord("x", level, "", 0, "w%s", (number,), None)
         assert repeats.filter(record)
-    assert len(repeats._held_back) == 256
+    assert len(repeats._warnings) + len(repeats._others) == 256
 
 
 def test_libraries_that_log_come_along() -> None:

@@ -79,8 +79,7 @@ class Pauses:
     A lost registration waits, too, before it is renewed: the kubelet may still be processing the stream
     that ended, and up to 1.36 it would end the new one instead.
 
-    stream   how long the kubelet may take to open ListAndWatch after Register; usually milliseconds. A stream
-             that the kubelet abandons before it is open is never seen here
+    stream   how long the kubelet may take to open ListAndWatch after Register; usually milliseconds
     kubelet  how far apart kubelets are followed that replace each other again and again
     """
 
@@ -144,10 +143,11 @@ class Registration:
                 error = _words(caught)
                 failures += 1
             self._report(Phase.WAITING, error)
-            # A kubelet that comes back ends the pause; the pause is for one that refuses.
+            # A kubelet that comes back ends the pause; what an earlier one refused does not count.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._pauses.before_try(failures)):
                     await self._kubelet.wait_until_over(incarnation)
+                    failures = 0
 
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[str]:

@@ -6,7 +6,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import grpc
 import grpc.aio
@@ -19,6 +19,7 @@ from genericdp.kubelet import registration as registering
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.plugins import Plugins
+from genericdp.kubelet.registration import Pauses
 from genericdp.kubelet.socket import KubeletSocket
 from genericdp.simulator import Generation, Kubelet, ManualClock
 from tests.scenes.answering import a_grpc_server
@@ -132,6 +133,32 @@ async def test_registration_is_retried_until_the_kubelet_accepts_and_a_hundred_r
         await scene.until_allocatable(1)
         endpoints = [attempt.endpoint for attempt in kubelet.registrations]
         assert len(set(endpoints)) == len(endpoints)
+
+
+class CountedPauses(Pauses):
+    """Pauses that are short, and tell after how many failures in a row they came."""
+
+    failures: ClassVar[list[int]] = []
+
+    def before_try(self, failures: int) -> float:
+        self.failures.append(failures)
+        return 0.01
+
+
+@both_generations
+async def test_what_an_earlier_kubelet_refused_does_not_count_for_the_next_one(
+    short_dir: Path, generation: Generation
+) -> None:
+    pauses = CountedPauses(first=0.0, longest=0.0, stream=0.1, kubelet=0.0)
+    async with a_scene(
+        short_dir, a_usb_serial(0), daemon_runs=False, generation=generation, pauses=pauses
+    ) as scene:
+        scene.kubelet.faults.refuse_registrations("not today")
+        await scene.service.start()
+        await until(lambda: 20 in pauses.failures)
+        pauses.failures.clear()
+        await scene.kubelet.restart()
+        await until(lambda: 1 in pauses.failures)
 
 
 def sockets(root: Path) -> list[str]:

@@ -360,3 +360,22 @@ def test_one_that_a_property_tells_is_the_same_whatever_its_number_at_another_po
         assert (links[own_0], links[own_3]) == ("/dev/ttyUSB0", "/dev/ttyUSB3")
         assert not node.inventory.held_links
         node.memory = saved.load(saved.dump(node.memory, "boot"), "boot")
+
+
+@pytest.mark.parametrize("boots", [False, True])
+def test_once_there_were_more_than_are_known_as_many_as_are_missing_may_be_others(*, boots: bool) -> None:
+    """Ports 0 and 1 of a card were bound, then all four, then 1 and 3."""
+    node = Node()
+    node.look(ANY, *a_card("1", {0: 0, 1: 1}, 10))
+    part_1 = id_of(node, "/dev/ttyUSB1")
+    node.allocate(part_1)
+    node.look(ANY, *a_card("1", {0: 0, 1: 1, 2: 2, 3: 3}, 20))
+    node.look(ANY)
+    if boots:
+        boot(node)
+    assert node.look(ANY, *a_card("1", {1: 0, 3: 1}, 30))[part_1] == IN_DOUBT
+    assert set(node.inventory.links().values()) == {None}
+    # The next pod gets what is there.
+    node.look(ANY, *a_card("1", {1: 0, 3: 1}, 30), answer=node.nobody_holds_anything())
+    assert set(node.look(ANY, *a_card("1", {1: 0, 3: 1}, 30)).values()) >= {"Healthy"}
+    assert {"/dev/ttyUSB0", "/dev/ttyUSB1"} <= {*node.inventory.links().values()}

@@ -16,7 +16,7 @@ The rules of this file:
 * If their number differs, or if they have not come in the order of their paths, now or before, nobody can
   tell which one has come. It is **in doubt** as long as a pod may hold one of those that are missing. So is
   one with which udev has not finished, because its properties may tell, and any that comes at the spot of a
-  wireless unit without an address.
+  wireless unit without an address. Once more have come than were missing, the next may be any of them.
 * If no pod holds any of them, what has come is taken for the first ones, and nothing is known of the others
   but that there are so many. If all have come, all begin anew.
 * A serial number that tells nothing (`fillers`) does not tell where a unit was before; a property does.
@@ -82,6 +82,9 @@ def number(
         _is_any_held(missing, past.known_at(home))
         or any(known.is_held for each in possible[1:] for known in past.known_at(each).values())
     )
+    if is_in_doubt and len(new) > len(missing):
+        # There are more than are known. So as many as are missing may be others, too, when they come.
+        before = {n: seen._replace(is_late=n in missing or seen.is_late) for n, seen in before.items()}
     if new and missing and are_others and not is_in_doubt:
         before = _guessed(before, missing, len(new), is_all=not sure)
         missing = sorted(before.keys() - sure.values())

@@ -67,8 +67,13 @@ def may_be_twin(twins: Twins, spot: Spot, model: str) -> bool:
 
     That is so if it says nothing, or if two such units have been seen side by side.
     """
+    return spot.serial == "" or why_filler(spot.serial) != "" or is_twin(twins, spot, model)
+
+
+def is_twin(twins: Twins, spot: Spot, model: str) -> bool:
+    """Whether two units of this model, with the serial number at a spot, have been seen side by side."""
     twin = Twin("serial", spot.serial, model, spot.within)
-    return spot.serial == "" or why_filler(spot.serial) != "" or not twins.isdisjoint((twin, as_whole(twin)))
+    return not twins.isdisjoint((twin, as_whole(twin)))
 
 
 #: Of how many siblings the ids are looked for that pods hold and of which nothing is known.

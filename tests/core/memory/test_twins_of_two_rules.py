@@ -839,3 +839,26 @@ def test_a_part_of_a_kit_is_not_another_model_at_its_port_if_it_is_plugged_in_el
         assert told["u_A5"] == "a pod may still hold it as kit of example.com/kit"
         assert {node.inventory.links()[link] for link in links} <= {None, rest.device_node}
         node.memory = load(dump(node.memory))
+
+
+def test_of_twins_the_port_decides_even_if_a_pod_got_a_part_of_each_under_the_ids_of_one() -> None:
+    """While udev is not finished with one, they are not known to be twins."""
+
+    def a_unit_of_two(port: str, first: int, *, initialized: bool = True) -> list[UdevDevice]:
+        usb = a_usb_device(port, serial="SAME", devnum=10 + first)
+        nodes = [
+            a_usb_node(usb, "tty", f"ttyACM{first + n}", interface=f"0{n}", number=f"c 166:{first + n}")
+            for n in range(2)
+        ]
+        return [replace(each, initialized=initialized, incarnation=first + 1) for each in nodes]
+
+    node, rules = Node(), rule("x")
+    own, _ = sorted(node.look(rules, *a_unit_of_two("3", 0)))
+    node.allocate(own)
+    other = a_unit_of_two("1", 2)
+    node.look(rules, *a_unit_of_two("3", 0, initialized=False), *other)
+    (other_id,) = (id_ for id_, path in node.inventory.links().items() if path == "/dev/ttyACM3")
+    node.allocate(other_id)
+    node.look(rules, *a_unit_of_two("2", 4), *other)
+    assert its_link(node, own) is None
+    assert its_link(node, other_id) == "/dev/ttyACM3"

@@ -12,7 +12,7 @@ from itertools import islice
 
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part
-from genericdp.core.inventory.past import Ties, Twins, may_be_twin
+from genericdp.core.inventory.past import Ties, Twins, is_twin, may_be_twin
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.remembered import Remembered
@@ -46,6 +46,11 @@ def is_another_unit(
     if (known.device is device and not known.given) or resource.identity != "serial":
         return False
     parts, models, led = known.parts, known.spots, known.led
+    if device.basis == "serial" and any(
+        (was := led.get(link)) is not None and was.port != spot.port and is_twin(twins, spot, model)
+        for link, (spot, model) in zip(device.links, device.spots_with_models, strict=False)
+    ):
+        return True  # of twins, the port decides
     if device.basis == "serial" and parts and models and _is_wholly_another(device, models, parts):
         return True
     for link, (spot, model) in zip(device.links, device.spots_with_models, strict=False):

@@ -321,7 +321,13 @@ def a_card(port: str, parts: dict[int, int], since: int) -> list[UdevDevice]:
     """A card on USB: the kernel's number of each of its terminals, in the order in which they came."""
     usb = a_usb_device(port, serial="CARD")
     nodes = (
-        a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}", properties={"N": f"part{part}"})
+        a_usb_node(
+            usb,
+            "tty",
+            f"ttyUSB{n}",
+            number=f"c 188:{n}",
+            properties={"N": f"part{part}", "PAIR": f"{part // 2}"},
+        )
         for part, n in parts.items()
     )
     return [usb, *(replace(node, incarnation=since + at) for at, node in enumerate(nodes))]
@@ -379,3 +385,27 @@ def test_once_there_were_more_than_are_known_as_many_as_are_missing_may_be_other
     node.look(ANY, *a_card("1", {1: 0, 3: 1}, 30), answer=node.nobody_holds_anything())
     assert set(node.look(ANY, *a_card("1", {1: 0, 3: 1}, 30)).values()) >= {"Healthy"}
     assert {"/dev/ttyUSB0", "/dev/ttyUSB1"} <= {*node.inventory.links().values()}
+
+
+def test_what_is_in_doubt_at_another_port_stays_so_at_the_next_look() -> None:
+    """A property tells some of the siblings, which have come for sure; the pod's own is one of the others."""
+    rules, node = rule("x", 'identity = ["PAIR"]'), Node()
+    node.look(rules, *a_card("1", {1: 0, 2: 1, 3: 2}, 10))
+    part_1 = id_of(node, "/dev/ttyUSB0")
+    node.allocate(part_1)
+    node.look(rules, *a_card("1", {0: 0, 1: 1, 2: 2, 3: 3}, 20))
+    for _ in range(2):
+        node.look(rules, *a_card("3", {0: 0, 1: 1, 2: 2, 3: 3}, 30))
+        assert node.inventory.links()[part_1] is None
+
+
+@pytest.mark.parametrize("port", ["1", "2"])
+def test_a_value_that_several_have_tells_none_of_those_that_came_out_of_order(port: str) -> None:
+    """The first name was still in use when they came."""
+    rules, node = rule("x", 'identity = ["ID_SERIAL_SHORT"]'), Node()
+    node.look(rules, *a_card("1", {0: 0, 1: 1, 2: 2, 3: 3}, 10))
+    own = id_of(node, "/dev/ttyUSB0")
+    node.allocate(own)
+    node.look(rules)
+    node.look(rules, *a_card(port, {0: 4, 1: 0, 2: 1, 3: 2}, 20))
+    assert set(node.inventory.links().values()) == {None}

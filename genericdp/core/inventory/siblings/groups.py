@@ -67,8 +67,10 @@ class Groups:
         homes = self._homes(past)
         for spot in dict.fromkeys((*self.shared, *past.siblings, *homes)):
             group = self.at.get(spot, ())
-            come_from = () if _is_known(spot, past) else homes.get(spot, ())
-            numbered = number(group, spot, past, told, homes=come_from)
+            if _is_known(spot, past):
+                numbered = number(group, spot, past, told, left=self._left(spot, past))
+            else:
+                numbered = number(group, spot, past, told, homes=homes.get(spot, ()))
             numbers |= numbered.numbers
             if numbered.siblings:
                 siblings[spot] = numbered.siblings
@@ -85,10 +87,15 @@ class Groups:
         for spot in dict.fromkeys((*self.shared, *came)):
             of_unit = (spot.serial, spot.within)
             if spot.serial and (of_unit in gone or not _is_known(spot, past)):
-                left = [each for each in past.alike(*of_unit) if each not in self.at]
+                left = self._left(spot, past)
                 if left:
                     homes[spot] = left
         return homes
+
+    def _left(self, spot: Spot, past: Past) -> Sequence[Spot]:
+        """The other spots of a unit where something is remembered and nothing is plugged in."""
+        alike = past.alike(spot.serial, spot.within) if spot.serial else ()
+        return [each for each in alike if each not in self.at]
 
 
 NO_GROUPS = Groups()

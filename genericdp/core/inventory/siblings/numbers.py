@@ -50,11 +50,18 @@ class Numbered(NamedTuple):
 
 
 def number(
-    group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, *, homes: Sequence[Spot] = ()
+    group: Sequence[UdevDevice],
+    spot: Spot,
+    past: Past,
+    told: Told,
+    *,
+    homes: Sequence[Spot] = (),
+    left: Sequence[Spot] = (),
 ) -> Numbered:
     """The numbers of the siblings at a spot.
 
     homes  the spots of which one is where they were before, if they have come from another port
+    left   such spots if others have come here before
     """
     seen = {node.sys_path: Seen(order_of(node), node.incarnation) for node in group}
     here = {each[:2]: path for path, each in seen.items()}
@@ -65,7 +72,8 @@ def number(
     came = [path for path in seen if path not in stayed]
     missing = sorted(before.keys() - stayed.values())
     is_unsettled = bool(came and (missing or homes)) and not spot.is_anonymous
-    seats = _seats(came, missing, before, past.known_at(home), told) if is_unsettled else _NO_SEATS
+    arrivals = _Arrivals(spot, {path: seen[path] for path in came})
+    seats = _seats(arrivals, missing, before, past.known_at(home), told) if is_unsettled else _NO_SEATS
     sure = {**stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
     missing = [number for number in missing if number not in seats.taken.values()]
@@ -73,7 +81,7 @@ def number(
         len(new) != len(missing)
         or len({_signature(seen_at(each, past)) for each in possible}) > 1
         or (len(missing) > 1 and any(before[number].is_late for number in missing))
-        or (len(missing) > 1 and not _came_in_order(spot, [seen[node.sys_path] for node in new]))
+        or (len(missing) > 1 and not arrivals.are_ordered([node.sys_path for node in new]))
     )
     nobody_can_tell = (
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
@@ -81,6 +89,7 @@ def number(
     is_in_doubt = bool(new and missing and nobody_can_tell) and (
         _is_any_held(missing, past.known_at(home))
         or any(known.is_held for each in possible[1:] for known in past.known_at(each).values())
+        or any(known.is_held and known.is_there for each in left for known in past.known_at(each).values())
     )
     if is_in_doubt and len(new) > len(missing):
         # There are more than are known. So as many as are missing may be others, too, when they come.
@@ -183,6 +192,17 @@ def _out_of_order(spot: Spot, unplaced: Iterable[int], siblings: Mapping[int, Se
     return late
 
 
+class _Arrivals(NamedTuple):
+    """What has come at a spot: sys path -> where it was seen."""
+
+    spot: Spot
+    seen: Mapping[str, Seen]
+
+    def are_ordered(self, paths: Iterable[str]) -> bool:
+        """Whether these have come in the order of their paths."""
+        return _came_in_order(self.spot, [self.seen[path] for path in paths])
+
+
 class _Seats(NamedTuple):
     """What properties say of the siblings that have come.
 
@@ -198,14 +218,14 @@ _NO_SEATS = _Seats({}, disputed=False)
 
 
 def _seats(
-    came: Sequence[str],
+    came: _Arrivals,
     missing: Sequence[int],
     before: Mapping[int, Seen],
     known: Mapping[int, Known],
     told: Told,
 ) -> _Seats:
     alike: dict[tuple[str, ...], list[str]] = {}
-    for path in came:
+    for path in came.seen:
         if path in told:
             alike.setdefault(told[path], []).append(path)
     had = {
@@ -215,13 +235,13 @@ def _seats(
     # After an edit of the rules, a number may be remembered of several values.
     times = Counter(number for numbers in had.values() for number in numbers)
     # One whose device is forgotten may have had any of them.
-    is_any_lost = len(came) != len(missing) and any(number not in known for number in missing)
+    is_any_lost = len(came.seen) != len(missing) and any(number not in known for number in missing)
     taken: dict[str, int] = {}
     disputed = False
     for ids, numbers in had.items():
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
-        is_ordered = len(numbers) == 1 or not any(before[number].is_late for number in numbers)
-        if is_told and is_ordered and not is_any_lost:
+        is_late = len(numbers) > 1 and any(before[number].is_late for number in numbers)
+        if is_told and not (is_late or is_any_lost) and came.are_ordered(alike[ids]):
             taken |= zip(alike[ids], numbers, strict=True)
         else:
             disputed = disputed or bool(numbers)

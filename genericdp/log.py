@@ -10,8 +10,8 @@ The rules of this file:
   client a line without end. They are cut before anything else is done with them.
 * What reads a pipe or a file is a program, so it gets JSON. In a pod, each of its lines names the node.
 * A reader that stops reading does not stop the daemon (`outlet`).
-* An identical warning is logged once a minute, and any other identical line ten times, with the number of
-  repetitions: a loose cable does not fill the log.
+* An identical warning is logged once a minute, and identical news of devices ten times, with the number of
+  repetitions: a loose cable does not fill the log. What answers an operator or the kubelet is always logged.
 """
 
 import logging
@@ -30,9 +30,12 @@ from genericdp.outlet import Outlet
 
 #: For how long repetitions are counted, in seconds, and how many identical lines pass in that time.
 REPEAT_S = 60.0
-MOST_WARNINGS, MOST_OTHERS = 1, 10
+MOST_WARNINGS, MOST_NEWS = 1, 10
 #: How many different lines are remembered: a storm of different ones must not use up memory.
 _REMEMBERED = 256
+
+#: The log of what devices do.
+NEWS = "genericdp.news"
 
 #: Libraries whose debug and info lines concern only themselves.
 _CHATTY = ("asyncio", "grpc")
@@ -140,18 +143,20 @@ def _is_journal(stream: TextIO, environment: Mapping[str, str]) -> bool:
 
 
 class Repeats(logging.Filter):
-    """Passes so many identical lines in REPEAT_S, then one with their number (`repeated`)."""
+    """Passes so many identical lines in REPEAT_S, and the next one with the number of others (`repeated`)."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         super().__init__()
         self._clock = clock
-        # Other lines are many more. They must not make the daemon forget warnings.
+        # News are many more. They must not make the daemon forget warnings.
         self._warnings: dict[_Event, _Repeated] = {}
-        self._others: dict[_Event, _Repeated] = {}
+        self._news: dict[_Event, _Repeated] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         is_warning = record.levelno >= logging.WARNING
-        known, most = (self._warnings, MOST_WARNINGS) if is_warning else (self._others, MOST_OTHERS)
+        if not is_warning and record.name != NEWS:
+            return True
+        known, most = (self._warnings, MOST_WARNINGS) if is_warning else (self._news, MOST_NEWS)
         event, now = _event(record), self._clock()
         since, passed, held_back = known.pop(event, _Repeated(now, 0, 0))
         if now - since >= REPEAT_S:

@@ -197,13 +197,14 @@ def test_warnings_that_differ_in_a_field_are_different() -> None:
     assert lines_of(stream) == ["warning w  id=1", "warning w  id=2"]
 
 
-def test_an_event_that_is_no_warning_is_logged_ten_times_a_minute() -> None:
+def test_news_of_a_device_are_logged_ten_times_a_minute() -> None:
     clock = Clock()
     stream = listen(clock=clock)
+    news = log.get(log.NEWS)
     for clock.now in (0, 59, 60):
         for _ in range(8):
-            LOG.info("device is back", id="1")
-        LOG.info("device is back", id="2")
+            news.info("device is back", id="1")
+        news.info("device is back", id="2")
     one, other = ("info    device is back  id=1", "info    device is back  id=2")
     assert lines_of(stream) == [
         *[one] * 8,
@@ -216,11 +217,18 @@ def test_an_event_that_is_no_warning_is_logged_ten_times_a_minute() -> None:
     ]
 
 
-def test_other_events_do_not_make_warnings_forgotten() -> None:
+def test_what_answers_somebody_is_always_logged() -> None:
+    stream = listen()
+    for _ in range(20):
+        LOG.info("rules reloaded")
+    assert lines_of(stream) == ["info    rules reloaded"] * 20
+
+
+def test_news_do_not_make_warnings_forgotten() -> None:
     stream = listen()
     LOG.warning("w")
     for number in range(1000):
-        LOG.info("plugged", id=number)
+        log.get(log.NEWS).info("device is back", id=number)
     LOG.warning("w")
     assert lines_of(stream).count("warning w") == 1
 
@@ -229,9 +237,9 @@ def test_other_events_do_not_make_warnings_forgotten() -> None:
 def test_a_storm_of_different_lines_uses_no_memory(level: int) -> None:
     repeats = log.Repeats(Clock())
     for number in range(10_000):
-        record = logging.LogRecord("x", level, "", 0, "w%s", (number,), None)
+        record = logging.LogRecord(log.NEWS, level, "", 0, "w%s", (number,), None)
         assert repeats.filter(record)
-    assert len(repeats._warnings) + len(repeats._others) == 256
+    assert len(repeats._warnings) + len(repeats._news) == 256
 
 
 def test_libraries_that_log_come_along() -> None:

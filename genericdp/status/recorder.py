@@ -38,7 +38,7 @@ NAMED_LIMIT = 10
 #: How many problems of the rule files are logged at a time.
 PROBLEM_LIMIT = 20
 
-_log = log.get(__name__)
+_log, _news = log.get(__name__), log.get(log.NEWS)
 
 
 class Recorder:
@@ -144,7 +144,7 @@ class Recorder:
         """All pending hints were followed, and this is the inventory now."""
         found = tuple(news(before, after))
         for each in found:
-            (_log.warning if each.warning else _log.info)(each.message, **each.fields)
+            (_news.warning if each.warning else _news.info)(each.message, **each.fields)
         self.history.stepped(after, changes, self._now())
         self._tell_uevents(before, after)
         if self.events:

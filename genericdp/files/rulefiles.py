@@ -296,4 +296,4 @@ class RuleFiles:
         """
         from genericdp.files.rulewatch import watch  # noqa: PLC0415  (`check` runs without asyncio)
 
-        return watch(self.places, on_change)
+        return watch(self.places, on_change, lambda: self._open_since or ())

@@ -4,13 +4,13 @@ The rules of this file:
 
 * A change is reported when no other change follows it: copying over a file empties it first, and an empty
   file disables others. Changes that never cease are still reported.
-* A file that is being written again is reported before it is closed, so that whoever keeps it open can be
-  named. But only where it can be told that it is open: elsewhere, half a file would be read.
+* Writing to an existing file is reported once before the file is closed, so that `status` can name a file
+  that stays open. This needs leases (`trust`): without them, half a file would be read.
 """
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from functools import partial
 
 from genericdp.files.trust import is_open_for_writing
@@ -21,8 +21,14 @@ SETTLE_S = 0.1
 LONGEST_SETTLE_S = 1.0
 
 
-def watch(places: Iterable[str], on_change: Callable[[], None]) -> Callable[[], None]:
+def watch(
+    places: Iterable[str],
+    on_change: Callable[[], None],
+    known_open: Callable[[], Container[str]] = lambda: (),
+) -> Callable[[], None]:
     """Call `on_change` when a rule file of these directories and files may have changed.
+
+    known_open  the files that are known to be open for writing: more writing is no news
 
     Returns the function that ends it. Needs a running event loop.
     """
@@ -32,9 +38,9 @@ def watch(places: Iterable[str], on_change: Callable[[], None]) -> Callable[[], 
     written: set[str] = set()
 
     def look_at_written() -> None:
-        paths = [*written]
+        known, paths = known_open(), [*written]
         written.clear()
-        if any(map(is_open_for_writing, paths)):
+        if any(path not in known and is_open_for_writing(path) for path in paths):
             on_change()
 
     debounce, writing = _Debounce(on_change), _Debounce(look_at_written)

@@ -91,9 +91,13 @@ def read_text(path: str, known: str = "") -> str | None:
 def is_open_for_writing(path: str) -> bool:
     """Whether somebody has a file open for writing. False where nobody can tell, and for what is refused."""
     try:
-        return _read(path)[1]
-    except (GenericdpError, OSError):
+        descriptor = open_trusted(path)
+    except (UntrustedError, OSError):
         return False
+    try:
+        return not _leases(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class UnreadableError(ConfigError):

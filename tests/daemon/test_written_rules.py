@@ -14,14 +14,19 @@ from tests.scenes.service import Service
 from tests.scenes.waiting import until
 
 
-async def test_a_new_rule_file_takes_effect_when_it_is_closed(
-    short_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+@pytest.fixture
+def file(short_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a rule file is to be. If it is open for longer than changes take to settle, that is a problem."""
     monkeypatch.setattr(rulefiles, "PATIENCE_S", SETTLE_S)
     directory = short_dir / "rules.d"
     directory.mkdir(mode=0o755)
-    file = directory / "10-ftdi.toml"
-    rules = RuleFiles([str(directory)], DOMAIN)
+    return directory / "10-ftdi.toml"
+
+
+async def test_a_new_rule_file_takes_effect_when_it_is_closed(
+    short_dir: Path, file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = RuleFiles([str(file.parent)], DOMAIN)
     async with a_scene(short_dir, a_usb_serial(0), daemon_runs=False) as scene:
         async with Service(scene.settings, rules, scene.udev) as service:
             with file.open("w") as writer:
@@ -38,22 +43,18 @@ async def test_a_new_rule_file_takes_effect_when_it_is_closed(
             assert caplog.messages.count(said) == 1
 
 
-async def test_whoever_has_a_rule_file_open_for_long_to_write_it_again_is_named(
-    short_dir: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+async def test_an_existing_rule_file_that_stays_open_for_writing_is_named(
+    short_dir: Path, file: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(rulefiles, "PATIENCE_S", SETTLE_S)
-    directory = short_dir / "rules.d"
-    directory.mkdir(mode=0o755)
-    file = directory / "10-ftdi.toml"
     file.write_text(FTDI_RULE)
     file.chmod(0o644)
-    rules = RuleFiles([str(directory)], DOMAIN)
+    rules = RuleFiles([str(file.parent)], DOMAIN)
     async with a_scene(short_dir, a_usb_serial(0), daemon_runs=False) as scene:
         async with Service(scene.settings, rules, scene.udev):
             await scene.until_allocatable(1)
             with file.open("w"):
                 await until(lambda: f"{file}: is open for writing and may be incomplete" in caplog.messages)
                 assert [each.name for each in rules.resources] == [FTDI]
-            # An empty file has no resources.
+            # It is empty now, and an empty file has no resources.
             await scene.until_allocatable(0)
             assert not rules.problems

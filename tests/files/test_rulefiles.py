@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.files import trust
+from genericdp.files import rulewatch, trust
 from genericdp.files.rulefiles import PATIENCE_S, RuleFiles, find
 from genericdp.files.rulewatch import SETTLE_S
 from genericdp.files.trust import SIZE_LIMIT
@@ -598,10 +598,10 @@ async def test_a_file_that_is_copied_over_is_not_read_while_it_is_empty(
     assert seen == [["a", "b"]]
 
 
-async def test_where_nobody_can_tell_whether_a_file_is_open_it_is_heard_when_it_is_closed(
+async def test_without_leases_writing_to_a_file_is_heard_only_when_it_is_closed(
     directories: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of it would be read before."""
+    """Otherwise half a file would be read."""
     usr, _ = directories
     file = write(usr / "10-a.toml", a_rule("a"))
     heard, looked = asyncio.Event(), asyncio.Event()
@@ -616,6 +616,27 @@ async def test_where_nobody_can_tell_whether_a_file_is_open_it_is_heard_when_it_
         await looked.wait()
         await idle()
         assert not heard.is_set()
+    await heard.wait()
+    close()
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+async def test_writing_to_a_file_is_heard_until_it_is_known_to_be_open(
+    directories: tuple[Path, Path], *, is_known: bool
+) -> None:
+    usr, _ = directories
+    file = write(usr / "10-a.toml", a_rule("a"))
+    heard, asked = asyncio.Event(), asyncio.Event()
+
+    def known_open() -> tuple[str, ...]:
+        asked.set()
+        return (str(file),) if is_known else ()
+
+    close = rulewatch.watch([str(usr)], heard.set, known_open)
+    with file.open("w"):
+        await asked.wait()
+        await idle()
+        assert heard.is_set() is not is_known
     await heard.wait()
     close()
 

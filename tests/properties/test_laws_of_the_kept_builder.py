@@ -1,10 +1,10 @@
-"""Law of what a builder keeps between two steps: it only saves time.
+"""Law: what a builder keeps between two steps only saves time.
 
-A card comes at one port after the other, with some of its own ports bound, while pods hold what they got. An
-edit makes a new builder, and changes nothing of what the kubelet and the pods see.
+A card moves from port to port, each time with some of its own ports bound, while pods hold some. A new
+builder, as after an edit, tells the kubelet and the pods the same as the kept one.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import example, given
@@ -17,7 +17,7 @@ from genericdp.core.memory.memory import Memory, after_allocate
 from genericdp.core.memory.take import take_inventory
 from tests.properties.searching import for_each_of_many
 from tests.properties.test_laws_of_the_holdings import table
-from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path, resources_of
+from tests.scenes.builders import a_card, by_sys_path, resources_of
 from tests.scenes.rules import DOMAIN
 
 RESOURCE = f"{DOMAIN}/x"
@@ -33,7 +33,7 @@ RULES = {
 
 @dataclass
 class Card:
-    """A card of which some ports are bound, and a daemon that sees it."""
+    """A card with some of its ports bound, and a daemon that watches it."""
 
     rules: str
     devices: dict[str, UdevDevice] = field(default_factory=dict)
@@ -49,23 +49,10 @@ class Card:
         return Builder(resources_of(RULES[self.rules], domain=DOMAIN), DOMAIN)
 
     def plug(self, port: str, parts: frozenset[int]) -> None:
-        """It comes at a port, from wherever it was."""
+        """Move the card to a port, with these of its own ports bound."""
         self.now += 10.0
-        usb = replace(a_usb_device(port, serial="CARD"), incarnation=int(self.now))
-        nodes = (
-            replace(
-                a_usb_node(
-                    usb,
-                    "tty",
-                    f"ttyUSB{n}",
-                    number=f"c 188:{n}",
-                    properties={"PART": f"v{part}", "HALF": f"v{part // 2}"},
-                ),
-                incarnation=int(self.now) + n,
-            )
-            for n, part in enumerate(sorted(parts))
-        )
-        self.devices = by_sys_path(usb, *nodes) if parts else {}
+        numbers = {part: number for number, part in enumerate(sorted(parts))}
+        self.devices = by_sys_path(*a_card(port, numbers, int(self.now))) if parts else {}
         self.inventory, self.memory = self.seen_by(self.builder)
 
     def admit(self, which: int) -> None:

@@ -1,12 +1,11 @@
-"""Law of siblings of which the daemon hears one after the other, in any order.
+"""Law of siblings whose events arrive one by one, in any order.
 
-Nothing but their order tells siblings apart, so those that have been heard of must not decide which ones they
-are. In the end, each is what it is to a daemon that has heard of all of them at once.
+Only their order tells siblings apart, so it must not matter which one the daemon hears of first. In the end,
+each has the id that it has if the daemon hears of all of them at once.
 """
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,7 @@ from genericdp.core.memory.memory import Memory, after_allocate
 from genericdp.inputs import take
 from tests.properties.searching import for_each_of_many
 from tests.properties.test_laws_of_the_holdings import table
-from tests.scenes.builders import a_device, a_usb_device, a_usb_node, by_sys_path, resources_of
+from tests.scenes.builders import a_card, a_device, by_sys_path, resources_of
 from tests.scenes.rules import DOMAIN
 from tests.scenes.udev import FakeUdev
 
@@ -31,10 +30,8 @@ Devices = Mapping[str, UdevDevice]
 
 
 def on_usb(port: str, names: Sequence[int], since: int) -> Devices:
-    """A card on USB with these terminals."""
-    usb = replace(a_usb_device(port, serial="CARD"), incarnation=int(port))
-    nodes = [a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}") for n in names]
-    return by_sys_path(usb, *(replace(node, incarnation=since + at) for at, node in enumerate(nodes)))
+    """A card on USB whose ports have these numbers."""
+    return by_sys_path(*a_card(port, dict(enumerate(names)), since))
 
 
 def on_pci(port: str, names: Sequence[int], since: int) -> Devices:
@@ -54,12 +51,12 @@ def on_pci(port: str, names: Sequence[int], since: int) -> Devices:
     return by_sys_path(*nodes)
 
 
-#: How a card is made, and the port at which it is bound again.
+#: The kind of card, and the port or slot where it comes back.
 CASES = {"USB": (on_usb, "2"), "USB, at another port": (on_usb, "3"), "PCI": (on_pci, "2")}
 
 
 class Heard(FakeUdev):
-    """What the daemon has heard of what is there."""
+    """The devices as the daemon knows them; `there` is what is plugged in."""
 
     def __init__(self, there: Devices) -> None:
         super().__init__(Path("/nowhere"))
@@ -82,7 +79,7 @@ class Heard(FakeUdev):
 
 
 class Node:
-    """A daemon that has seen a card, some ports of which pods got."""
+    """A daemon on a node with a card; pods hold some of its ports."""
 
     def __init__(self, card: Devices, held: frozenset[int]) -> None:
         self.builder, self.memory = Builder(resources_of(RULES, domain=DOMAIN), DOMAIN), Memory()
@@ -101,7 +98,7 @@ class Node:
 some = st.integers(0, 7)
 
 
-@pytest.mark.parametrize(("a_card", "port"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(("card", "port"), CASES.values(), ids=CASES)
 @for_each_of_many
 # The driver was bound again, and the first name is still in use.
 @example(names=[1, 2, 3, 4], heard_first=[1], held=frozenset({1}))
@@ -114,14 +111,14 @@ some = st.integers(0, 7)
     held=st.frozensets(st.integers(0, 3), max_size=2),
 )
 def test_siblings_are_what_they_are_when_all_of_them_are_heard_at_once(
-    a_card: Callable[[str, Sequence[int], int], Devices],
+    card: Callable[[str, Sequence[int], int], Devices],
     port: str,
     names: list[int],
     heard_first: list[int],
     held: frozenset[int],
 ) -> None:
-    node, other = (Node(a_card("2", (0, 1, 2, 3), 10), held) for _ in range(2))
-    node.heard.there = other.heard.there = a_card(port, names, 100)
+    node, other = (Node(card("2", (0, 1, 2, 3), 10), held) for _ in range(2))
+    node.heard.there = other.heard.there = card(port, names, 100)
     for name in heard_first:
         for path in list(filter(re.compile(rf"/tty\D+{name}$").search, node.heard.differing())):
             node.heard.hear(path)

@@ -194,6 +194,25 @@ def a_usb_serial(
     )
 
 
+def a_card(port: str, parts: Mapping[int, int], since: int) -> tuple[UdevDevice, ...]:
+    """A serial card on USB: its own ports, in the order in which they came, with the kernel's numbers.
+
+    since  different for any two plugs: the inodes in sysfs. The properties PART and HALF say which port it is
+    """
+    usb = replace(a_usb_device(port, serial="CARD"), incarnation=since)
+    nodes = [
+        a_usb_node(
+            usb,
+            "tty",
+            f"ttyUSB{number}",
+            number=f"c 188:{number}",
+            properties={"PART": f"v{part}", "HALF": f"v{part // 2}"},
+        )
+        for part, number in parts.items()
+    ]
+    return usb, *(replace(node, incarnation=since + at) for at, node in enumerate(nodes, 1))
+
+
 def a_modem(port: str = "4", *, serial: str | None = "EC25-17", first: int = 1) -> tuple[UdevDevice, ...]:
     """A composite LTE modem: its USB node, three serial ports and a QMI control port."""
     usb = a_usb_device(port, vendor="2c7c", product="0125", serial=serial, devnum=9)

@@ -458,9 +458,9 @@ class NodeMachine(RuleBasedStateMachine):
             await self._settle()
 
     def _may_tie(self) -> bool:
-        """Whether the daemon may decide which twin has the plain id, which the model must see.
+        """Whether the daemon may decide now which twin has the plain id. The model must see what it decides.
 
-        It may even if only one of them is there, if an edit gives it to a resource for the first time.
+        One twin is enough if an edit gives it to a resource for the first time.
         """
         new = (
             unit

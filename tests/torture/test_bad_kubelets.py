@@ -5,8 +5,9 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 import grpc
 import grpc.aio
@@ -135,10 +136,11 @@ async def test_registration_is_retried_until_the_kubelet_accepts_and_a_hundred_r
         assert len(set(endpoints)) == len(endpoints)
 
 
-class CountedPauses(Pauses):
-    """Pauses that are short, and tell after how many failures in a row they came."""
+@dataclass(frozen=True, slots=True)
+class RecordedPauses(Pauses):
+    """Short pauses. `failures` has, for each pause, the number of failures in a row before it."""
 
-    failures: ClassVar[list[int]] = []
+    failures: list[int] = field(default_factory=list)
 
     def before_try(self, failures: int) -> float:
         self.failures.append(failures)
@@ -146,10 +148,10 @@ class CountedPauses(Pauses):
 
 
 @both_generations
-async def test_what_an_earlier_kubelet_refused_does_not_count_for_the_next_one(
+async def test_a_new_kubelet_does_not_wait_for_what_an_earlier_one_refused(
     short_dir: Path, generation: Generation
 ) -> None:
-    pauses = CountedPauses(first=0.0, longest=0.0, stream=0.1, kubelet=0.0)
+    pauses = RecordedPauses(first=0.0, longest=0.0, stream=0.1, kubelet=0.0)
     async with a_scene(
         short_dir, a_usb_serial(0), daemon_runs=False, generation=generation, pauses=pauses
     ) as scene:

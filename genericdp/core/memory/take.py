@@ -123,10 +123,10 @@ def is_hasty(before: Memory, after: Memory) -> bool:
 
 
 def _have_siblings_come(before: Siblings, after: Siblings) -> bool:
+    """Whether a sibling that is there has not been seen under its number before."""
     return any(
         seen.is_there and seen[:2] != before.get(spot, {}).get(number, Seen())[:2]
         for spot, numbers in after.items()
-        if numbers is not before.get(spot)
         for number, seen in numbers.items()
     )
 

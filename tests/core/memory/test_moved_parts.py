@@ -473,7 +473,7 @@ def test_a_node_has_not_moved_if(here: Spot, earlier: Spot) -> None:
     ],
     ids=["told by a property", "taken by an edit", "one of two", "two have come", "told by nothing"],
 )
-def test_a_sibling_has_another_number_at_another_port_only_if_a_property_says_which_one_it_is(
+def test_a_sibling_may_have_another_number_at_another_port_only_if_a_property_identifies_it(
     basis: str, was: tuple[int, ...], now: tuple[int, ...], lost: int, moved: int | None
 ) -> None:
     def card(port: str, *numbers: int) -> Device:

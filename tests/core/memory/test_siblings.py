@@ -9,7 +9,7 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import PODS_SETTLE_S
 from tests.core.memory.test_renewal import ANY, FIRST, SECOND, SERIAL_CARD
-from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.builders import a_card, a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
 IN_DOUBT = "the device plugged in now may not be the one that a pod got; delete that pod"
@@ -317,24 +317,11 @@ def test_siblings_that_no_pod_got_take_no_device_from_a_pod(boot_id: str) -> Non
     assert links.items() <= node.inventory.links().items()
 
 
-def a_card(port: str, parts: dict[int, int], since: int) -> list[UdevDevice]:
-    """A card on USB: the kernel's number of each of its terminals, in the order in which they came."""
-    usb = a_usb_device(port, serial="CARD")
-    nodes = (
-        a_usb_node(
-            usb,
-            "tty",
-            f"ttyUSB{n}",
-            number=f"c 188:{n}",
-            properties={"N": f"part{part}", "PAIR": f"{part // 2}"},
-        )
-        for part, n in parts.items()
-    )
-    return [usb, *(replace(node, incarnation=since + at) for at, node in enumerate(nodes))]
+BY_PART = rule("x", 'identity = ["PART"]')
 
 
-def test_a_pod_may_hold_one_at_any_of_the_ports_where_a_card_has_been() -> None:
-    """What came at the ports looked the same, but not all of it was bound each time."""
+def test_every_former_port_of_a_card_counts_where_a_pod_may_hold_a_sibling() -> None:
+    """The siblings had the same numbers at two ports, but the numbers stood for different ones."""
     node = Node()
     node.look(ANY, *a_card("2", {0: 1, 1: 2, 2: 3}, 10))
     node.look(ANY, *a_card("2", {0: 1, 1: 2, 2: 3, 3: 0}, 10))
@@ -348,19 +335,19 @@ def test_a_pod_may_hold_one_at_any_of_the_ports_where_a_card_has_been() -> None:
     assert set(node.inventory.links().values()) == {None}
 
 
-def test_one_that_a_property_tells_is_the_same_whatever_its_number_at_another_port() -> None:
-    """At each port, another one was the only one that was bound at first."""
+def test_a_sibling_that_a_property_identifies_may_have_another_number_at_another_port() -> None:
+    """At each USB port, a different one of the card's own ports was bound first."""
     node = Node()
-    node.look(BY_N, *a_card("3", {0: 0}, 10))
+    node.look(BY_PART, *a_card("3", {0: 0}, 10))
     own_0 = id_of(node, "/dev/ttyUSB0")
     node.allocate(own_0)
-    node.look(BY_N)
-    node.look(BY_N, *a_card("2", {3: 0}, 20))
+    node.look(BY_PART)
+    node.look(BY_PART, *a_card("2", {3: 0}, 20))
     own_3 = id_of(node, "/dev/ttyUSB0")
     node.allocate(own_3)
     all_of_them = a_card("2", {0: 0, 1: 1, 2: 2, 3: 3}, 30)
     for _ in range(2):
-        told = node.look(BY_N, *all_of_them)
+        told = node.look(BY_PART, *all_of_them)
         assert set(told.values()) == {"Healthy"}
         links = node.inventory.links()
         assert (links[own_0], links[own_3]) == ("/dev/ttyUSB0", "/dev/ttyUSB3")
@@ -369,7 +356,7 @@ def test_one_that_a_property_tells_is_the_same_whatever_its_number_at_another_po
 
 
 @pytest.mark.parametrize("boots", [False, True])
-def test_once_there_were_more_than_are_known_as_many_as_are_missing_may_be_others(*, boots: bool) -> None:
+def test_once_more_siblings_came_than_were_known_an_equal_number_may_be_others(*, boots: bool) -> None:
     """Ports 0 and 1 of a card were bound, then all four, then 1 and 3."""
     node = Node()
     node.look(ANY, *a_card("1", {0: 0, 1: 1}, 10))
@@ -381,15 +368,15 @@ def test_once_there_were_more_than_are_known_as_many_as_are_missing_may_be_other
         boot(node)
     assert node.look(ANY, *a_card("1", {1: 0, 3: 1}, 30))[part_1] == IN_DOUBT
     assert set(node.inventory.links().values()) == {None}
-    # The next pod gets what is there.
+    # Once that pod is gone, others can get the ports that are bound.
     node.look(ANY, *a_card("1", {1: 0, 3: 1}, 30), answer=node.nobody_holds_anything())
     assert set(node.look(ANY, *a_card("1", {1: 0, 3: 1}, 30)).values()) >= {"Healthy"}
     assert {"/dev/ttyUSB0", "/dev/ttyUSB1"} <= {*node.inventory.links().values()}
 
 
-def test_what_is_in_doubt_at_another_port_stays_so_at_the_next_look() -> None:
-    """A property tells some of the siblings, which have come for sure; the pod's own is one of the others."""
-    rules, node = rule("x", 'identity = ["PAIR"]'), Node()
+def test_a_sibling_in_doubt_at_another_port_is_still_in_doubt_at_the_next_look() -> None:
+    """A property identifies some of the siblings for sure. The pod's own is one of the others."""
+    rules, node = rule("x", 'identity = ["HALF"]'), Node()
     node.look(rules, *a_card("1", {1: 0, 2: 1, 3: 2}, 10))
     part_1 = id_of(node, "/dev/ttyUSB0")
     node.allocate(part_1)
@@ -400,8 +387,8 @@ def test_what_is_in_doubt_at_another_port_stays_so_at_the_next_look() -> None:
 
 
 @pytest.mark.parametrize("port", ["1", "2"])
-def test_a_value_that_several_have_tells_none_of_those_that_came_out_of_order(port: str) -> None:
-    """The first name was still in use when they came."""
+def test_a_value_that_siblings_share_does_not_identify_those_that_came_out_of_order(port: str) -> None:
+    """The name of the first one was still in use when they came back."""
     rules, node = rule("x", 'identity = ["ID_SERIAL_SHORT"]'), Node()
     node.look(rules, *a_card("1", {0: 0, 1: 1, 2: 2, 3: 3}, 10))
     own = id_of(node, "/dev/ttyUSB0")

@@ -841,8 +841,8 @@ def test_a_part_of_a_kit_is_not_another_model_at_its_port_if_it_is_plugged_in_el
         node.memory = load(dump(node.memory))
 
 
-def test_of_twins_the_port_decides_even_if_a_pod_got_a_part_of_each_under_the_ids_of_one() -> None:
-    """While udev is not finished with one, they are not known to be twins."""
+def test_a_held_id_stays_at_its_port_even_if_another_pod_got_a_node_of_the_twin() -> None:
+    """While udev has not finished with the first unit, nobody knows that the second is its twin."""
 
     def a_unit_of_two(port: str, first: int, *, initialized: bool = True) -> list[UdevDevice]:
         usb = a_usb_device(port, serial="SAME", devnum=10 + first)

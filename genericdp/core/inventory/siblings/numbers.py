@@ -16,7 +16,7 @@ The rules of this file:
 * If their number differs, or if they have not come in the order of their paths, now or before, nobody can
   tell which one has come. It is **in doubt** as long as a pod may hold one of those that are missing. So is
   one with which udev has not finished, because its properties may tell, and any that comes at the spot of a
-  wireless unit without an address. Once more have come than were missing, the next may be any of them.
+  wireless unit without an address. Once more came than were missing, those that come next may be any of them.
 * If no pod holds any of them, what has come is taken for the first ones, and nothing is known of the others
   but that there are so many. If all have come, all begin anew.
 * A serial number that tells nothing (`fillers`) does not tell where a unit was before; a property does.
@@ -61,7 +61,7 @@ def number(
     """The numbers of the siblings at a spot.
 
     homes  the spots of which one is where they were before, if they have come from another port
-    left   such spots if others have come here before
+    left   the spots where those may still be that did not come with the others
     """
     seen = {node.sys_path: Seen(order_of(node), node.incarnation) for node in group}
     here = {each[:2]: path for path, each in seen.items()}
@@ -72,8 +72,8 @@ def number(
     came = [path for path in seen if path not in stayed]
     missing = sorted(before.keys() - stayed.values())
     is_unsettled = bool(came and (missing or homes)) and not spot.is_anonymous
-    arrivals = _Arrivals(spot, {path: seen[path] for path in came})
-    seats = _seats(arrivals, missing, before, past.known_at(home), told) if is_unsettled else _NO_SEATS
+    arrivals = {path: seen[path] for path in came} if is_unsettled else {}
+    seats = _seats(arrivals, missing, before, past.known_at(home), spot=spot, told=told)
     sure = {**stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
     missing = [number for number in missing if number not in seats.taken.values()]
@@ -81,18 +81,21 @@ def number(
         len(new) != len(missing)
         or len({_signature(seen_at(each, past)) for each in possible}) > 1
         or (len(missing) > 1 and any(before[number].is_late for number in missing))
-        or (len(missing) > 1 and not arrivals.are_ordered([node.sys_path for node in new]))
+        or (len(missing) > 1 and not _came_in_order(spot, [seen[node.sys_path] for node in new]))
     )
     nobody_can_tell = (
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
     )
     is_in_doubt = bool(new and missing and nobody_can_tell) and (
         _is_any_held(missing, past.known_at(home))
-        or any(known.is_held for each in possible[1:] for known in past.known_at(each).values())
-        or any(known.is_held and known.is_there for each in left for known in past.known_at(each).values())
+        or any(
+            known.is_held and known.is_there
+            for each in (*possible[1:], *left)
+            for known in past.known_at(each).values()
+        )
     )
     if is_in_doubt and len(new) > len(missing):
-        # There are more than are known. So as many as are missing may be others, too, when they come.
+        # Some were never seen before, so even as many as are missing may be those, the next time.
         before = {n: seen._replace(is_late=n in missing or seen.is_late) for n, seen in before.items()}
     if new and missing and are_others and not is_in_doubt:
         before = _guessed(before, missing, len(new), is_all=not sure)
@@ -192,17 +195,6 @@ def _out_of_order(spot: Spot, unplaced: Iterable[int], siblings: Mapping[int, Se
     return late
 
 
-class _Arrivals(NamedTuple):
-    """What has come at a spot: sys path -> where it was seen."""
-
-    spot: Spot
-    seen: Mapping[str, Seen]
-
-    def are_ordered(self, paths: Iterable[str]) -> bool:
-        """Whether these have come in the order of their paths."""
-        return _came_in_order(self.spot, [self.seen[path] for path in paths])
-
-
 class _Seats(NamedTuple):
     """What properties say of the siblings that have come.
 
@@ -214,18 +206,17 @@ class _Seats(NamedTuple):
     disputed: bool
 
 
-_NO_SEATS = _Seats({}, disputed=False)
-
-
 def _seats(
-    came: _Arrivals,
+    came: Mapping[str, Seen],
     missing: Sequence[int],
     before: Mapping[int, Seen],
     known: Mapping[int, Known],
+    *,
+    spot: Spot,
     told: Told,
 ) -> _Seats:
     alike: dict[tuple[str, ...], list[str]] = {}
-    for path in came.seen:
+    for path in came:
         if path in told:
             alike.setdefault(told[path], []).append(path)
     had = {
@@ -235,13 +226,14 @@ def _seats(
     # After an edit of the rules, a number may be remembered of several values.
     times = Counter(number for numbers in had.values() for number in numbers)
     # One whose device is forgotten may have had any of them.
-    is_any_lost = len(came.seen) != len(missing) and any(number not in known for number in missing)
+    is_any_lost = len(came) != len(missing) and any(number not in known for number in missing)
     taken: dict[str, int] = {}
     disputed = False
     for ids, numbers in had.items():
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
         is_late = len(numbers) > 1 and any(before[number].is_late for number in numbers)
-        if is_told and not (is_late or is_any_lost) and came.are_ordered(alike[ids]):
+        is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
+        if is_told and is_ordered and not is_any_lost:
             taken |= zip(alike[ids], numbers, strict=True)
         else:
             disputed = disputed or bool(numbers)

@@ -3,7 +3,8 @@
 The rules of this file:
 
 * A node goes where its unit goes. The parts of a kit do not move together.
-* Which of several siblings it is, properties tell if the id says them. Their numbers differ at other ports.
+* If the id is made of properties, they tell which of several siblings a node is. Its number may differ at
+  another port.
 * A device may have lost many nodes, and have many others now. What is asked for each is looked up.
 """
 
@@ -27,8 +28,8 @@ class Moves:
 
     def __init__(self, was: Device, now: Device, earlier: Container[Spot], twins: Twins) -> None:
         self._was, self._now, self._twins = was, now, twins
-        # Of two siblings in one device, nothing tells which one has come.
-        self._tells_siblings = names_of(now.basis) and _has_one_each(was) and _has_one_each(now)
+        # They do not tell apart two siblings of one device.
+        self._tells_siblings = bool(names_of(now.basis)) and _has_one_each(was) and _has_one_each(now)
         self._had = {*was.spots}
         self._ports = {each.port for each in now.spots}
         self._is_back = any(each in earlier for each in now.spots)
@@ -56,7 +57,7 @@ class Moves:
 
     @cached_property
     def _came(self) -> Mapping[tuple[object, ...], Sequence[str]]:
-        """Where nodes have come, by all but the ports, with and without the numbers -> the models there."""
+        """Where nodes have come (`_place_of`), each place with and without its number -> the models there."""
         found: dict[tuple[object, ...], list[str]] = {}
         for spot, model in self._now.spots_with_models:
             if spot not in self._had:
@@ -65,7 +66,7 @@ class Moves:
         return found
 
     def _place_of(self, spot: Spot) -> tuple[object, ...]:
-        """All of a spot but the port, and but the number if properties tell which sibling it is."""
+        """A spot without its port, and without its number if properties tell which sibling it is."""
         return spot[1:3] if self._tells_siblings and spot in self._had else spot[1:]
 
     @cached_property
@@ -96,7 +97,7 @@ def _port_of_unit(device: Device) -> str:
 
 
 def _has_one_each(device: Device) -> bool:
-    """Whether a device has no two nodes that nothing but their ports and their order tell apart."""
+    """Whether no two nodes of a device differ only in their ports or in their order."""
     return len({(spot.serial, spot.within) for spot in device.spots}) == len(device.spots)
 
 

@@ -88,11 +88,7 @@ def number(
     )
     is_in_doubt = bool(new and missing and nobody_can_tell) and (
         _is_any_held(missing, past.known_at(home))
-        or any(
-            known.is_held and known.is_there
-            for each in (*possible[1:], *left)
-            for known in past.known_at(each).values()
-        )
+        or any(known.is_held for each in (*possible[1:], *left) for known in past.known_at(each).values())
     )
     if is_in_doubt and len(new) > len(missing):
         # Some were never seen before, so even as many as are missing may be those, the next time.

@@ -36,6 +36,7 @@ class Card:
     """A card with some of its ports bound, and a daemon that watches it."""
 
     rules: str
+    serial: str | None = "CARD"
     devices: dict[str, UdevDevice] = field(default_factory=dict)
     memory: Memory = field(default_factory=Memory)
     inventory: Inventory = field(default_factory=Inventory)
@@ -52,7 +53,7 @@ class Card:
         """Move the card to a port, with these of its own ports bound."""
         self.now += 10.0
         numbers = {part: number for number, part in enumerate(sorted(parts))}
-        self.devices = by_sys_path(*a_card(port, numbers, int(self.now))) if parts else {}
+        self.devices = by_sys_path(*a_card(port, numbers, int(self.now), self.serial)) if parts else {}
         self.inventory, self.memory = self.seen_by(self.builder)
 
     def admit(self, which: int) -> None:

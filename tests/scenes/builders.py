@@ -194,12 +194,14 @@ def a_usb_serial(
     )
 
 
-def a_card(port: str, parts: Mapping[int, int], since: int) -> tuple[UdevDevice, ...]:
+def a_card(
+    port: str, parts: Mapping[int, int], since: int, serial: str | None = "CARD"
+) -> tuple[UdevDevice, ...]:
     """A serial card on USB: its own ports, in the order in which they came, with the kernel's numbers.
 
     since  different for any two plugs: the inodes in sysfs. The properties PART and HALF say which port it is
     """
-    usb = replace(a_usb_device(port, serial="CARD"), incarnation=since)
+    usb = replace(a_usb_device(port, serial=serial), incarnation=since)
     nodes = [
         a_usb_node(
             usb,

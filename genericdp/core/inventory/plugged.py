@@ -98,7 +98,7 @@ class Plugged:
 
         A unit on USB may come again with all of them. Elsewhere, as with the cameras that software makes, one
         that is missing and that no such device has is free again, unless all of them are missing. Where one
-        is in doubt, there are several.
+        is in doubt, or was, there are several.
         """
         mine: dict[Spot, set[int]] = {}
         for spot in chain(spots, moved):
@@ -115,7 +115,8 @@ class Plugged:
                     if all_stay or number in here or number in mine[spot]
                 }
                 # A device may be remembered with a number of which nothing else is known any more.
-                is_one_of_several = stay.keys() | mine[spot] != {0} or spot in self.in_doubt
+                was_in_doubt = any(seen.is_late for seen in stay.values())
+                is_one_of_several = stay.keys() | mine[spot] != {0} or was_in_doubt or spot in self.in_doubt
                 if is_one_of_several or (here and spot.is_anonymous):
                     kept[spot] = stay
         return kept

@@ -64,38 +64,24 @@ class Groups:
         siblings: dict[Spot, Mapping[int, Seen]] = {}
         in_doubt: dict[Spot, Sequence[UdevDevice]] = {}
         unsettled: set[str] = set()
-        homes = self._homes(past)
-        for spot in dict.fromkeys((*self.shared, *past.siblings, *homes)):
+        homes: dict[Spot, Sequence[Spot]] = {}
+        for spot in dict.fromkeys((*self.shared, *past.siblings, *self._alone(past))):
             group = self.at.get(spot, ())
-            if _is_known(spot, past):
-                numbered = number(group, spot, past, told, left=self._left(spot, past))
-            else:
-                numbered = number(group, spot, past, told, homes=homes.get(spot, ()))
+            numbered = number(group, spot, past, told, self.at)
             numbers |= numbered.numbers
             if numbered.siblings:
                 siblings[spot] = numbered.siblings
             unsettled.update(numbered.unsettled)
             if numbered.in_doubt:
                 in_doubt[spot] = [node for node in group if node.sys_path in numbered.in_doubt]
+            if numbered.homes:
+                homes[spot] = numbered.homes
         return Plugged(self.at, numbers, siblings, in_doubt, frozenset(unsettled), homes)
 
-    def _homes(self, past: Past) -> Mapping[Spot, Sequence[Spot]]:
-        """Where siblings may have been before."""
-        gone = {(spot.serial, spot.within) for spot in past.siblings if spot.serial and spot not in self.at}
-        came = (spot for spot in (self.at if gone else ()) if (spot.serial, spot.within) in gone)
-        homes: dict[Spot, Sequence[Spot]] = {}
-        for spot in dict.fromkeys((*self.shared, *came)):
-            of_unit = (spot.serial, spot.within)
-            if spot.serial and (of_unit in gone or not _is_known(spot, past)):
-                left = self._left(spot, past)
-                if left:
-                    homes[spot] = left
-        return homes
-
-    def _left(self, spot: Spot, past: Past) -> Sequence[Spot]:
-        """The other spots of a unit where something is remembered and nothing is plugged in."""
-        alike = past.alike(spot.serial, spot.within) if spot.serial else ()
-        return [each for each in alike if each not in self.at]
+    def _alone(self, past: Past) -> Iterable[Spot]:
+        """Where a device node may be one of several that were at another port."""
+        gone = {(spot.serial, spot.within) for spot in past.siblings if spot not in self.at}
+        return [spot for spot in (self.at if gone else ()) if (spot.serial, spot.within) in gone]
 
 
 NO_GROUPS = Groups()
@@ -109,8 +95,3 @@ def plugged_of(devices: Iterable[UdevDevice], past: Past = NO_PAST, told: Told =
 
 def _order(node: UdevDevice) -> tuple[object, ...]:
     return in_path_order(order_of(node))
-
-
-def _is_known(spot: Spot, past: Past) -> bool:
-    """Whether something is remembered there. Then its siblings have the numbers that they have there."""
-    return spot in past.siblings or any(known.is_there for known in past.known_at(spot).values())

@@ -19,18 +19,18 @@ The rules of this file:
   wireless unit without an address. Once more came than were missing, those that come next may be any of them.
 * If no pod holds any of them, what has come is taken for the first ones, and nothing is known of the others
   but that there are so many. If all have come, all begin anew.
-* A serial number that tells nothing (`fillers`) does not tell where a unit was before; a property does.
+* Properties tell where a unit was before, and so does a serial number that is no filler (`fillers`).
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
-from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.identity import in_path_order
+from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Known, Past, Seen
 from genericdp.core.inventory.place import Spot, spot_of_node
 from genericdp.core.inventory.plugged import Told
@@ -47,53 +47,53 @@ class Numbered(NamedTuple):
     siblings: Mapping[int, Seen]
     in_doubt: Collection[str]
     unsettled: Collection[str]
+    homes: Sequence[Spot]
 
 
 def number(
-    group: Sequence[UdevDevice],
-    spot: Spot,
-    past: Past,
-    told: Told,
-    *,
-    homes: Sequence[Spot] = (),
-    left: Sequence[Spot] = (),
+    group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, taken: Container[Spot] = ()
 ) -> Numbered:
     """The numbers of the siblings at a spot.
 
-    homes  the spots of which one is where they were before, if they have come from another port
-    left   the spots where those may still be that did not come with the others
+    taken  the spots where anything is plugged in: siblings that have come were not there before
     """
     seen = {node.sys_path: Seen(order_of(node), node.incarnation) for node in group}
     here = {each[:2]: path for path, each in seen.items()}
-    possible = _homes(group, spot, homes, past, told)
+    before, stayed = _stayed(spot, past, group, here)
+    elsewhere = _elsewhere(spot, past, taken) if len(stayed) < len(seen) else ()
+    homes = _homes(group, spot, elsewhere, past, told)
+    # Where something is remembered at the spot itself, some may have come, and others not yet.
+    possible = () if _is_known(spot, past) else homes
     home = possible[0] if possible else spot
-    before = seen_at(home, past, group)
-    stayed = {here[each[:2]]: number for number, each in before.items() if each[:2] in here}
+    if possible:
+        before, stayed = _stayed(home, past, group, here)
     came = [path for path in seen if path not in stayed]
     missing = sorted(before.keys() - stayed.values())
-    is_unsettled = bool(came and (missing or homes)) and not spot.is_anonymous
+    is_unsettled = bool(came and (missing or elsewhere)) and not spot.is_anonymous
     arrivals = {path: seen[path] for path in came} if is_unsettled else {}
-    seats = _seats(arrivals, missing, before, past.known_at(home), spot=spot, told=told)
+    others = [each for each in (elsewhere if has_serial(spot) else homes) if each != home]
+    at_others = [known for each in others for known in past.known_at(each).values()]
+    seats = _seats(arrivals, missing, before, past.known_at(home), spot=spot, told=told, others=at_others)
     sure = {**stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
     missing = [number for number in missing if number not in seats.taken.values()]
-    are_others = (
+    is_home_open = len({_signature(seen_at(each, past)) for each in possible}) > 1
+    are_others = bool(missing) and (
         len(new) != len(missing)
-        or len({_signature(seen_at(each, past)) for each in possible}) > 1
-        or (len(missing) > 1 and any(before[number].is_late for number in missing))
+        or is_home_open
+        or any(before[n].is_late and (len(missing) > 1 or not before[n].order) for n in missing)
         or (len(missing) > 1 and not _came_in_order(spot, [seen[node.sys_path] for node in new]))
     )
     nobody_can_tell = (
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
     )
-    is_in_doubt = bool(new and missing and nobody_can_tell) and (
-        _is_any_held(missing, past.known_at(home))
-        or any(known.is_held for each in (*possible[1:], *left) for known in past.known_at(each).values())
+    is_in_doubt = bool(new and nobody_can_tell) and (
+        _is_any_held(missing, past.known_at(home)) or any(known.is_held for known in at_others)
     )
-    if is_in_doubt and len(new) > len(missing):
-        # Some were never seen before, so even as many as are missing may be those, the next time.
-        before = {n: seen._replace(is_late=n in missing or seen.is_late) for n, seen in before.items()}
-    if new and missing and are_others and not is_in_doubt:
+    if is_in_doubt and (len(new) > len(missing) or is_home_open):
+        # Some were never seen there, so even as many as are missing may be those, the next time.
+        before = {n: NOT_SEEN if n in missing else seen for n, seen in before.items()}
+    if new and are_others and not is_in_doubt:
         before = _guessed(before, missing, len(new), is_all=not sure)
         missing = sorted(before.keys() - sure.values())
     unused = [number for number in range(len(before) + len(new)) if number not in before]
@@ -109,6 +109,7 @@ def number(
         _with_late(spot, siblings, before),
         paths if is_in_doubt else (),
         came if is_unsettled else (),
+        homes if told else elsewhere,
     )
 
 
@@ -137,13 +138,32 @@ def _signature(numbers: Mapping[int, Seen]) -> Sequence[object]:
     return tuple((number, numbers[number].is_late) for number in sorted(numbers))
 
 
+def _stayed(
+    spot: Spot, past: Past, group: Iterable[UdevDevice], here: Mapping[tuple[str, int], str]
+) -> tuple[Mapping[int, Seen], Mapping[str, int]]:
+    """The numbers that are remembered at a spot, and those of siblings that have not left since."""
+    before = seen_at(spot, past, group)
+    return before, {here[each[:2]]: number for number, each in before.items() if each[:2] in here}
+
+
+def _is_known(spot: Spot, past: Past) -> bool:
+    """Whether something is remembered there. Then its siblings have the numbers that they have there."""
+    return spot in past.siblings or any(known.is_there for known in past.known_at(spot).values())
+
+
+def _elsewhere(spot: Spot, past: Past, taken: Container[Spot]) -> Sequence[Spot]:
+    """The other spots where they may have been: something is remembered there, and nothing is there now."""
+    return [each for each in past.alike(spot.serial, spot.within) if each not in taken and each != spot]
+
+
 def _homes(
-    group: Iterable[UdevDevice], spot: Spot, homes: Sequence[Spot], past: Past, told: Told
+    group: Iterable[UdevDevice], spot: Spot, elsewhere: Sequence[Spot], past: Past, told: Told
 ) -> Sequence[Spot]:
-    ids = {id_ for node in group for id_ in told.get(node.sys_path, ())} if homes else ()
+    """Where siblings were before, as far as properties or the serial number of their unit say."""
+    ids = {id_ for node in group for id_ in told.get(node.sys_path, ())} if elsewhere else ()
     told_at = {at.of_all for id_ in ids for at in past.spots_of(id_)}
-    left = [home for home in homes if home in told_at]
-    return left if left or why_filler(spot.serial) else homes
+    homes = [home for home in elsewhere if home in told_at]
+    return elsewhere if not homes and has_serial(spot) else homes
 
 
 def _guessed(
@@ -210,7 +230,9 @@ def _seats(
     *,
     spot: Spot,
     told: Told,
+    others: Sequence[Known],
 ) -> _Seats:
+    """`others` is what is remembered at other spots, and may have come."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for path in came:
         if path in told:
@@ -226,14 +248,24 @@ def _seats(
     taken: dict[str, int] = {}
     disputed = False
     for ids, numbers in had.items():
+        mine = [each.ids for each in others if not each.ids.isdisjoint(ids)]
+        apart = {id_ for each in mine for id_ in each.intersection(ids)}
+        apart = apart.difference(*(known[number].ids for number in numbers))
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
         is_late = len(numbers) > 1 and any(before[number].is_late for number in numbers)
         is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
-        if is_told and is_ordered and not is_any_lost:
+        if is_told and is_ordered and not is_any_lost and not apart:
             taken |= zip(alike[ids], numbers, strict=True)
-        else:
-            disputed = disputed or bool(numbers)
+            continue
+        is_one = len(apart) == len(alike[ids]) == 1
+        if numbers or (apart and not (is_one and _are_of_one_value(mine, alike))):
+            disputed = True
     return _Seats(taken, disputed)
+
+
+def _are_of_one_value(nodes: Iterable[frozenset[str]], values: Iterable[Collection[str]]) -> bool:
+    """Whether each of these remembered nodes (their ids) had one of these values (the ids that have it)."""
+    return all(sum(not node.isdisjoint(ids) for ids in values) == 1 for node in nodes)
 
 
 def _is_any_held(numbers: Iterable[int], known: Mapping[int, Known]) -> bool:

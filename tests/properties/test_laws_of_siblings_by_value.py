@@ -4,7 +4,7 @@ The unit has no serial number. A pod that got one of them has another one no soo
 without it, the value says at which port they were before.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import example, given
@@ -28,7 +28,7 @@ class Pods:
         now = self._parts()
         self.got |= {link: now[link] for link in self._card.memory.held.keys() - self.got.keys()}
 
-    def with_another_part(self) -> Set[str]:
+    def with_another_part(self) -> set[str]:
         now = self._parts()
         return {link for link, part in self.got.items() if now[link] not in (None, part)}
 

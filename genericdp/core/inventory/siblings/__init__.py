@@ -2,8 +2,9 @@
 
 Reading order:
 
+    homes    where siblings were before, at another port or at the same one
     numbers  which number each of the siblings at one spot has
-    groups   which device nodes are siblings, and where they were before
+    groups   which device nodes are siblings
 
 Does not belong here: which ids siblings have (`past`).
 """

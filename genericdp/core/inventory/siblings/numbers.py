@@ -5,8 +5,6 @@ goes, so each gets a number once and keeps it.
 
 The rules of this file:
 
-* A sibling is the same as before as long as its directory in sysfs has the same path and inode. The kernel
-  never uses both again before a reboot, so this also holds over a restart of the daemon (`memory.saved`).
 * What has come is what was missing, if a property that a rule names as `identity` says so: as many have come
   with its value as are missing that had it.
 * Of the others, what has come while as many are missing is what was missing, in the order of the paths, or of
@@ -19,7 +17,6 @@ The rules of this file:
   wireless unit without an address. Once more came than were missing, those that come next may be any of them.
 * If no pod holds any of them, what has come is taken for the first ones, and nothing is known of the others
   but that there are so many. If all have come, all begin anew.
-* Properties tell where a unit was before, and so does a serial number that is no filler (`fillers`).
 """
 
 from collections import Counter
@@ -27,13 +24,12 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import in_path_order
-from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Known, Past, Seen
-from genericdp.core.inventory.place import Spot, spot_of_node
+from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Told
+from genericdp.core.inventory.siblings.homes import Home, home_of
 from genericdp.core.usb_port import UsbPort
 
 #: One that has not been seen since its number was a guess.
@@ -57,30 +53,19 @@ def number(
 
     taken  the spots where anything is plugged in: siblings that have come were not there before
     """
-    seen = {node.sys_path: Seen(order_of(node), node.incarnation) for node in group}
-    here = {each[:2]: path for path, each in seen.items()}
-    before, stayed = _stayed(spot, past, group, here)
-    elsewhere = _elsewhere(spot, past, taken) if len(stayed) < len(seen) else ()
-    homes = _homes(group, spot, elsewhere, past, told)
-    # Where something is remembered at the spot itself, some may have come, and others not yet.
-    possible = () if _is_known(spot, past) else homes
-    home = possible[0] if possible else spot
-    if possible:
-        before, stayed = _stayed(home, past, group, here)
-    came = [path for path in seen if path not in stayed]
-    missing = sorted(before.keys() - stayed.values())
-    is_unsettled = bool(came and (missing or elsewhere)) and not spot.is_anonymous
+    home = home_of(group, spot, past, told, taken)
+    seen, before = home.seen, home.before
+    came = [path for path in seen if path not in home.stayed]
+    missing = sorted(before.keys() - home.stayed.values())
+    is_unsettled = bool(came and (missing or home.elsewhere)) and not spot.is_anonymous
     arrivals = {path: seen[path] for path in came} if is_unsettled else {}
-    others = [each for each in (elsewhere if has_serial(spot) else homes) if each != home]
-    at_others = [known for each in others for known in past.known_at(each).values()]
-    seats = _seats(arrivals, missing, before, past.known_at(home), spot=spot, told=told, others=at_others)
-    sure = {**stayed, **seats.taken}
+    seats = _seats(arrivals, missing, home, spot, told)
+    sure = {**home.stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
     missing = [number for number in missing if number not in seats.taken.values()]
-    is_home_open = len({_signature(seen_at(each, past)) for each in possible}) > 1
     are_others = bool(missing) and (
         len(new) != len(missing)
-        or is_home_open
+        or home.is_open
         or any(before[n].is_late and (len(missing) > 1 or not before[n].order) for n in missing)
         or (len(missing) > 1 and not _came_in_order(spot, [seen[node.sys_path] for node in new]))
     )
@@ -88,9 +73,9 @@ def number(
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
     )
     is_in_doubt = bool(new and nobody_can_tell) and (
-        _is_any_held(missing, past.known_at(home)) or any(known.is_held for known in at_others)
+        _is_any_held(missing, home.known) or any(known.is_held for known in home.others)
     )
-    if is_in_doubt and (len(new) > len(missing) or is_home_open):
+    if is_in_doubt and (len(new) > len(missing) or home.is_open):
         # Some were never seen there, so even as many as are missing may be those, the next time.
         before = {n: NOT_SEEN if n in missing else seen for n, seen in before.items()}
     if new and are_others and not is_in_doubt:
@@ -109,61 +94,8 @@ def number(
         _with_late(spot, siblings, before),
         paths if is_in_doubt else (),
         came if is_unsettled else (),
-        homes if told else elsewhere,
+        home.possible if told else home.elsewhere,
     )
-
-
-def seen_at(spot: Spot, past: Past, here: Iterable[UdevDevice] = ()) -> Mapping[int, Seen]:
-    """The numbers that are remembered at a spot, and where each was seen.
-
-    here  the device nodes that are at the spot now
-    """
-    numbers = past.siblings.get(spot)
-    if numbers is not None:
-        return numbers
-    # A device without siblings is remembered with its device node alone.
-    at = {node.sys_path: node for node in here}
-    return {n: _seen(each, at.get(each.sys_path)) for n, each in past.known_at(spot).items()}
-
-
-def _seen(known: Known, now: UdevDevice | None) -> Seen:
-    """Where a device node was seen. `now` is what has its path now, which may be another one."""
-    if now is None or known.node != spot_of_node(now).port:
-        return Seen(known.sys_path)
-    return Seen(order_of(now), now.incarnation)
-
-
-def _signature(numbers: Mapping[int, Seen]) -> Sequence[object]:
-    """What tells which siblings come, and in which order."""
-    return tuple((number, numbers[number].is_late) for number in sorted(numbers))
-
-
-def _stayed(
-    spot: Spot, past: Past, group: Iterable[UdevDevice], here: Mapping[tuple[str, int], str]
-) -> tuple[Mapping[int, Seen], Mapping[str, int]]:
-    """The numbers that are remembered at a spot, and those of siblings that have not left since."""
-    before = seen_at(spot, past, group)
-    return before, {here[each[:2]]: number for number, each in before.items() if each[:2] in here}
-
-
-def _is_known(spot: Spot, past: Past) -> bool:
-    """Whether something is remembered there. Then its siblings have the numbers that they have there."""
-    return spot in past.siblings or any(known.is_there for known in past.known_at(spot).values())
-
-
-def _elsewhere(spot: Spot, past: Past, taken: Container[Spot]) -> Sequence[Spot]:
-    """The other spots where they may have been: something is remembered there, and nothing is there now."""
-    return [each for each in past.alike(spot.serial, spot.within) if each not in taken and each != spot]
-
-
-def _homes(
-    group: Iterable[UdevDevice], spot: Spot, elsewhere: Sequence[Spot], past: Past, told: Told
-) -> Sequence[Spot]:
-    """Where siblings were before, as far as properties or the serial number of their unit say."""
-    ids = {id_ for node in group for id_ in told.get(node.sys_path, ())} if elsewhere else ()
-    told_at = {at.of_all for id_ in ids for at in past.spots_of(id_)}
-    homes = [home for home in elsewhere if home in told_at]
-    return elsewhere if not homes and has_serial(spot) else homes
 
 
 def _guessed(
@@ -222,17 +154,8 @@ class _Seats(NamedTuple):
     disputed: bool
 
 
-def _seats(
-    came: Mapping[str, Seen],
-    missing: Sequence[int],
-    before: Mapping[int, Seen],
-    known: Mapping[int, Known],
-    *,
-    spot: Spot,
-    told: Told,
-    others: Sequence[Known],
-) -> _Seats:
-    """`others` is what is remembered at other spots, and may have come."""
+def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: Spot, told: Told) -> _Seats:
+    known = home.known
     alike: dict[tuple[str, ...], list[str]] = {}
     for path in came:
         if path in told:
@@ -248,11 +171,11 @@ def _seats(
     taken: dict[str, int] = {}
     disputed = False
     for ids, numbers in had.items():
-        mine = [each.ids for each in others if not each.ids.isdisjoint(ids)]
+        mine = [each.ids for each in home.others if not each.ids.isdisjoint(ids)]
         apart = {id_ for each in mine for id_ in each.intersection(ids)}
         apart = apart.difference(*(known[number].ids for number in numbers))
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
-        is_late = len(numbers) > 1 and any(before[number].is_late for number in numbers)
+        is_late = len(numbers) > 1 and any(home.before[number].is_late for number in numbers)
         is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
         if is_told and is_ordered and not is_any_lost and not apart:
             taken |= zip(alike[ids], numbers, strict=True)

@@ -396,3 +396,35 @@ def test_a_value_that_siblings_share_does_not_identify_those_that_came_out_of_or
     node.look(rules)
     node.look(rules, *a_card(port, {0: 4, 1: 0, 2: 1, 3: 2}, 20))
     assert set(node.inventory.links().values()) == {None}
+
+
+@pytest.mark.parametrize("boots", [False, True])
+def test_once_more_came_than_the_only_one_that_was_known_one_may_be_any_of_them(*, boots: bool) -> None:
+    """Port 0 of a card was bound, then 0 and 1, then 1."""
+    node = Node()
+    node.look(ANY, *a_card("1", {0: 0}, 10))
+    node.allocate("x_CARD")
+    node.look(ANY, *a_card("1", {0: 0, 1: 1}, 20))
+    node.look(ANY)
+    if boots:
+        boot(node)
+    for _ in range(2):
+        node.look(ANY, *a_card("2", {1: 0}, 30))
+        assert node.inventory.links() == {"x_CARD": None}
+    node.look(ANY, *a_card("2", {1: 0}, 30), answer=node.nobody_holds_anything())
+    assert node.look(ANY, *a_card("2", {1: 0}, 30)) == {"x_CARD": "Healthy"}
+    assert node.inventory.links() == {"x_CARD": "/dev/ttyUSB0"}
+
+
+@pytest.mark.parametrize("serial", [None, "0001"])
+def test_without_a_serial_number_a_shared_value_says_at_which_port_siblings_were(serial: str | None) -> None:
+    rules, node = rule("x", 'identity = ["HALF"]'), Node()
+    every = {part: part for part in range(4)}
+    node.look(rules, *a_card("1", every, 10, serial))
+    part_2 = id_of(node, "/dev/ttyUSB2")
+    node.allocate(part_2)
+    node.look(rules)
+    node.look(rules, *a_card("2", {0: 0, 3: 1}, 20, serial))
+    assert node.inventory.links()[part_2] is None
+    node.look(rules, *a_card("3", every, 30, serial))
+    assert node.inventory.links()[part_2] == "/dev/ttyUSB2"

@@ -20,7 +20,7 @@ The rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -29,8 +29,11 @@ from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.past import Known, Past, Seen
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Told
-from genericdp.core.inventory.siblings.homes import Home, home_of
+from genericdp.core.inventory.siblings.homes import At, Home, home_of
 from genericdp.core.usb_port import UsbPort
+
+#: Where nothing is plugged in.
+NOWHERE: At = {}
 
 #: One that has not been seen since its number was a guess.
 NOT_SEEN = Seen(is_late=True)
@@ -44,20 +47,16 @@ class Numbered(NamedTuple):
     in_doubt: Collection[str]
     unsettled: Collection[str]
     homes: Sequence[Spot]
+    doubted: Mapping[Spot, Mapping[int, Seen]]
 
 
-def number(
-    group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, taken: Container[Spot] = ()
-) -> Numbered:
-    """The numbers of the siblings at a spot.
-
-    taken  the spots where anything is plugged in: siblings that have come were not there before
-    """
-    home = home_of(group, spot, past, told, taken)
+def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At = NOWHERE) -> Numbered:
+    """The numbers of the siblings at a spot. `at` is what is plugged in."""
+    home = home_of(group, spot, past, told, at)
     seen, before = home.seen, home.before
     came = [path for path in seen if path not in home.stayed]
     missing = sorted(before.keys() - home.stayed.values())
-    is_unsettled = bool(came and (missing or home.elsewhere)) and not spot.is_anonymous
+    is_unsettled = bool(came and (missing or home.may_move)) and not spot.is_anonymous
     arrivals = {path: seen[path] for path in came} if is_unsettled else {}
     seats = _seats(arrivals, missing, home, spot, told)
     sure = {**home.stayed, **seats.taken}
@@ -66,18 +65,22 @@ def number(
     are_others = bool(missing) and (
         len(new) != len(missing)
         or home.is_open
-        or any(before[n].is_late and (len(missing) > 1 or not before[n].order) for n in missing)
+        or _may_be_others(missing, before)
         or (len(missing) > 1 and not _came_in_order(spot, [seen[node.sys_path] for node in new]))
     )
     nobody_can_tell = (
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
     )
     is_in_doubt = bool(new and nobody_can_tell) and (
-        _is_any_held(missing, home.known) or any(known.is_held for known in home.others)
+        not home.held.isdisjoint(missing) or any(known.is_held for known in home.others)
     )
+    doubted: Mapping[Spot, Mapping[int, Seen]] = {}
     if is_in_doubt and (len(new) > len(missing) or home.is_open):
         # Some were never seen there, so even as many as are missing may be those, the next time.
-        before = {n: NOT_SEEN if n in missing else seen for n, seen in before.items()}
+        may_have_come = {n for n in missing if _may_be_any(n, new, home.known, told)}
+        before = {n: NOT_SEEN if n in may_have_come else seen for n, seen in before.items()}
+        if len(new) > len(missing) and home.spot != spot and home.spot not in at:
+            doubted = {home.spot: {n: each.gone for n, each in before.items()}}
     if new and are_others and not is_in_doubt:
         before = _guessed(before, missing, len(new), is_all=not sure)
         missing = sorted(before.keys() - sure.values())
@@ -94,7 +97,8 @@ def number(
         _with_late(spot, siblings, before),
         paths if is_in_doubt else (),
         came if is_unsettled else (),
-        home.possible if told else home.elsewhere,
+        home.possible,
+        doubted,
     )
 
 
@@ -175,7 +179,7 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
         apart = {id_ for each in mine for id_ in each.intersection(ids)}
         apart = apart.difference(*(known[number].ids for number in numbers))
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
-        is_late = len(numbers) > 1 and any(home.before[number].is_late for number in numbers)
+        is_late = _may_be_others(numbers, home.before)
         is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
         if is_told and is_ordered and not is_any_lost and not apart:
             taken |= zip(alike[ids], numbers, strict=True)
@@ -191,5 +195,13 @@ def _are_of_one_value(nodes: Iterable[frozenset[str]], values: Iterable[Collecti
     return all(sum(not node.isdisjoint(ids) for ids in values) == 1 for node in nodes)
 
 
-def _is_any_held(numbers: Iterable[int], known: Mapping[int, Known]) -> bool:
-    return any(number in known and known[number].is_held for number in numbers)
+def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool:
+    """Whether even as many siblings as had these numbers may be others, or in another order."""
+    return any(before[n].is_late and (len(numbers) > 1 or not before[n].order) for n in numbers)
+
+
+def _may_be_any(number: int, new: Iterable[UdevDevice], known: Mapping[int, Known], told: Told) -> bool:
+    """Whether what had a number may be one of these: properties may say that they are others."""
+    if number not in known:
+        return True
+    return any(not known[number].ids.isdisjoint(told.get(node.sys_path, known[number].ids)) for node in new)

@@ -1,0 +1,128 @@
+"""Siblings of a card that comes to another port: one by one, more than were known, or after another card."""
+
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from tests.core.memory.test_renewal import ANY
+from tests.core.memory.test_siblings import id_of
+from tests.scenes.builders import a_card
+from tests.scenes.edits import Node, rule
+
+BY_PART, BY_HALF = (rule("x", f'identity = ["{name}"]') for name in ("PART", "HALF"))
+OF_HALF = rule("x", 'group_by = "HALF"')
+EVERY = {part: part for part in range(4)}
+
+
+def all_links_lead(node: Node) -> set[str | None]:
+    return set(node.inventory.links().values())
+
+
+@pytest.mark.parametrize("port", ["1", "2", "3"])
+@pytest.mark.parametrize("rules", [ANY, rule("x", 'group_by = "usb_device"')], ids=["each", "card"])
+def test_after_more_came_than_were_known_one_that_stays_may_be_any_of_them(rules: str, port: str) -> None:
+    """At the second port, both ports of the card were bound, and then one of them."""
+    node = Node()
+    node.look(rules, *a_card("3", {1: 0}, 10))
+    node.allocate("x_CARD")
+    node.look(rules, *a_card("1", {0: 0, 1: 1}, 20))
+    for _ in range(2):
+        node.look(rules, *a_card(port, {0: 0}, 20))
+        assert all_links_lead(node) == {None}
+    node.look(rules, *a_card(port, {0: 0, 1: 1}, 20))
+    assert all_links_lead(node) == {None}
+
+
+@pytest.mark.parametrize("rules", [BY_HALF, OF_HALF], ids=["identity", "group_by"])
+def test_after_more_with_a_value_came_than_were_known_one_may_be_any_of_them(rules: str) -> None:
+    node = Node()
+    told = node.look(rules, *a_card("1", {1: 0}, 10))
+    node.allocate(*told)
+    node.look(rules, *a_card("1", {0: 0, 1: 1}, 20))
+    node.look(rules, *a_card("1", {0: 0}, 20))
+    assert all_links_lead(node) == {None}
+
+
+def test_what_a_property_identifies_is_found_again_whoever_came_in_its_place() -> None:
+    node = Node()
+    node.look(BY_PART, *a_card("1", {0: 0}, 10))
+    part_0 = id_of(node, "/dev/ttyUSB0")
+    node.allocate(part_0)
+    node.look(BY_PART, *a_card("1", {1: 0, 2: 1}, 20))
+    assert node.inventory.links()[part_0] is None
+    node.look(BY_PART, *a_card("1", {0: 0}, 30))
+    assert node.inventory.links()[part_0] == "/dev/ttyUSB0"
+
+
+@pytest.mark.parametrize("serial", [None, "0001"])
+def test_a_card_is_told_by_a_value_while_another_one_is_at_its_former_port(serial: str | None) -> None:
+    def look(*cards: tuple[UdevDevice, ...]) -> None:
+        node.look(BY_HALF, *(device for card in cards for device in card))
+
+    node = Node()
+    look(a_card("2", {1: 0}, 10, serial))
+    part_1 = id_of(node, "/dev/ttyUSB0")
+    node.allocate(part_1)
+    other = tuple(
+        replace(device, properties={**device.properties, "HALF": "another"})
+        for device in a_card("2", {0: 0}, 20, serial)
+    )
+    look(other)
+    look(other, a_card("3", {1: 1}, 30, serial))
+    assert node.inventory.links()[part_1] == "/dev/ttyUSB1"
+    # Of two with the value, nobody can tell which one the pod got.
+    look(other)
+    look(other, a_card("1", {0: 1, 1: 2}, 40, serial))
+    assert node.inventory.links()[part_1] is None
+
+
+@pytest.mark.parametrize("serial", [None, "0001"])
+def test_so_are_two_of_which_nobody_can_tell_which_one_a_pod_got(serial: str | None) -> None:
+    node = Node()
+    node.look(BY_HALF, *a_card("2", {1: 0}, 10, serial))
+    part_1 = id_of(node, "/dev/ttyUSB0")
+    node.allocate(part_1)
+    other = a_card("2", {2: 0}, 20, serial)
+    node.look(BY_HALF, *other)
+    node.look(BY_HALF, *other, *a_card("3", {0: 1, 1: 2}, 30, serial))
+    assert node.inventory.links()[part_1] is None
+
+
+@pytest.mark.parametrize("serial", ["CARD", None])
+def test_siblings_that_come_one_by_one_to_another_port_are_all_found_again(serial: str | None) -> None:
+    node = Node()
+    node.look(BY_HALF, *a_card("1", EVERY, 10, serial))
+    links = node.inventory.links()
+    node.allocate(id_of(node, "/dev/ttyUSB3"))
+    node.look(BY_HALF)
+    for count in range(1, 5):
+        node.look(BY_HALF, *a_card("2", {part: part for part in range(count)}, 20, serial))
+    assert node.inventory.links() == links
+
+
+def test_a_sibling_that_stays_is_not_taken_for_one_that_comes_from_another_port() -> None:
+    """A property identifies both. Without a serial number, the same number means nothing at another port."""
+    node = Node()
+    node.look(BY_PART, *a_card("2", {1: 0}, 10, None))
+    part_1 = id_of(node, "/dev/ttyUSB0")
+    node.allocate(part_1)
+    node.look(BY_PART, *a_card("1", {2: 0}, 20, None))
+    part_2 = id_of(node, "/dev/ttyUSB0")
+    node.allocate(part_2)
+    both = *a_card("1", {2: 0}, 20, None), replace(a_card("1", {1: 1}, 20, None)[1], incarnation=22)
+    for _ in range(2):
+        assert node.look(BY_PART, *both) == {part_1: "Healthy", part_2: "Healthy"}
+        assert node.inventory.links() == {part_1: "/dev/ttyUSB1", part_2: "/dev/ttyUSB0"}
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_a_sibling_in_doubt_does_not_get_the_number_of_what_a_pod_holds_at_a_later_look(looks: int) -> None:
+    node = Node()
+    node.look(BY_PART, *a_card("1", {0: 0, 1: 1, 3: 2}, 10, "0001"))
+    part_0 = id_of(node, "/dev/ttyUSB0")
+    node.allocate(part_0)
+    for _ in range(looks):
+        node.look(BY_PART, *a_card("2", {1: 0, 4: 1}, 20, "0001"))
+    node.look(BY_PART, *a_card("2", {0: 5, 1: 6, 3: 7}, 30, "0001"))
+    assert node.inventory.links()[part_0] == "/dev/ttyUSB5"

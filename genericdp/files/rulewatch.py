@@ -28,7 +28,7 @@ def watch(
 ) -> Callable[[], None]:
     """Call `on_change` when a rule file of these directories and files may have changed.
 
-    known_open  the files that are known to be open for writing: more writing is no news
+    known_open  the files already known to be open for writing; further writes to them are ignored
 
     Returns the function that ends it. Needs a running event loop.
     """

@@ -61,7 +61,7 @@ class Card:
         self.bind(parts)
 
     def bind(self, parts: frozenset[int]) -> None:
-        """Those of its own ports that are bound are no longer, and the others are."""
+        """Unbind those of its own ports that are bound, and bind the others."""
         self.now += 10.0
         for part in sorted(parts):
             if self.bound.pop(part, None) is None:
@@ -103,6 +103,7 @@ operations = st.one_of(
 )
 
 
+@pytest.mark.parametrize("serial", ["CARD", None])
 @pytest.mark.parametrize("rules", sorted(RULES))
 @for_each_of_many
 @example(
@@ -149,8 +150,10 @@ operations = st.one_of(
     ]
 )
 @given(history=st.lists(operations, max_size=10))
-def test_a_new_builder_sees_what_the_one_before_it_saw(rules: str, history: list[tuple[object, ...]]) -> None:
-    card = Card(rules)
+def test_a_new_builder_sees_what_the_one_before_it_saw(
+    rules: str, serial: str | None, history: list[tuple[object, ...]]
+) -> None:
+    card = Card(rules, serial)
     for name, *arguments in history:
         had = card.held_paths()
         getattr(card, str(name))(*arguments)

@@ -4,14 +4,15 @@ The rules of this file:
 
 * A sibling is the same as before as long as its directory in sysfs has the same path and inode. The kernel
   never uses both again before a reboot, so this also holds over a restart of the daemon (`memory.saved`).
-* They may have been at another port if nothing is plugged in there now, and if the serial number says so or
-  properties that a rule names as `identity`. A serial number that tells nothing (`fillers`) does not.
-* If it may be several ports, the first one counts as long as siblings have the same numbers at all of them.
+* A serial number says at which other ports a unit may have been: at those where nothing is plugged in now. If
+  it tells nothing (`fillers`), only properties that a rule names as `identity` do. Then something else may be
+  plugged in at the former port.
+* If it may be one of several ports, the first one counts as long as siblings have the same numbers at all of
+  them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain
 from typing import NamedTuple
 
 from genericdp.core.buses.video import order_of
@@ -28,82 +29,120 @@ At = Mapping[Spot, Sequence[UdevDevice]]
 class Home(NamedTuple):
     """Siblings, and what is remembered of them where they were before.
 
-    seen      where each of them is now, by sys path
-    spot      where they were before: the same spot, or one at another port
-    before    the numbers that are remembered there
-    known     what is remembered of the device nodes with these numbers
-    held      those of these numbers that a pod may hold
-    stayed    the numbers of those that have not left since, by sys path
-    is_open   whether they may come from several spots whose numbers differ
-    others    what is remembered at the other spots where they may have been
-    possible  the spots at other ports where they may have been
-    may_move  whether properties may tell that they were at another port
+    seen     where each of them is now, by sys path
+    spot     where they were before: here, or at another port
+    before   the numbers that are remembered there
+    known    what is remembered of the device nodes with these numbers, as far as anything is
+    stayed   the numbers of those that have not left since, by sys path
+    others   what is remembered at the other spots where they may have been
+    former   the spots at other ports where they may have been
+    is_open  whether the numbers at these spots differ, so that nobody can tell which ones are theirs
     """
 
     seen: Mapping[str, Seen]
     spot: Spot
     before: Mapping[int, Seen]
     known: Mapping[int, Known]
-    held: frozenset[int]
     stayed: Mapping[str, int]
-    is_open: bool
-    others: Sequence[Known]
-    possible: Sequence[Spot]
-    may_move: bool
+    others: Sequence[Known] = ()
+    former: Sequence[Spot] = ()
+    is_open: bool = False
+
+    def ids(self, number: int) -> frozenset[str]:
+        """The ids of the devices that had a number; none if they are forgotten, and it may be any device."""
+        return self.known[number].ids if number in self.known else frozenset()
+
+    def may_hold(self, numbers: Iterable[int]) -> bool:
+        """Whether a pod may hold the sibling with one of these numbers, or one at another spot."""
+        of_numbers = (self.known[number] for number in numbers if number in self.known)
+        return any(each.is_held for each in (*of_numbers, *self.others))
 
 
 def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Home:
     """Where the siblings at a spot were before. `at` is what is plugged in."""
     seen = {node.sys_path: Seen(order_of(node), node.incarnation) for node in group}
-    here = {each[:2]: path for path, each in seen.items()}
-    home, before = spot, _seen_at(spot, past, group)
-    have_come = not here.keys() <= {each[:2] for each in before.values()}
-    alike = [each for each in past.alike(spot.serial, spot.within) if each != spot] if have_come else []
-    elsewhere = [each for each in alike if each not in at]
-    ids = frozenset(id_ for node in group for id_ in told.get(node.sys_path, ())) if alike else frozenset()
-    numbers = _numbers_of(ids, past)
-    possible = [each for each in elsewhere if each in numbers]
-    if has_serial(spot):
-        possible = possible or elsewhere
-    else:
-        # Another unit may have taken the port.
-        possible += [
-            each for each in alike if each in at and each in numbers and not _is_told(at[each], told, ids)
-        ]
-
-    def before_at(other: Spot) -> Mapping[int, Seen]:
-        return dict.fromkeys(numbers[other], Seen()) if other in at else _seen_at(other, past, group)
-
+    paths = {each[:2]: path for path, each in seen.items()}
+    home, before, known = spot, _seen_at(spot, past, group), past.known_at(spot)
+    if paths.keys() <= {each[:2] for each in before.values()}:
+        return Home(seen, home, before, known, _stayed(before, paths))
+    former = _Former(group, spot, past, told, at)
     is_open = False
     # Where something is remembered at the spot itself, some may have come, and others not yet.
-    if possible and not _is_known(spot, past):
-        home, before = possible[0], before_at(possible[0])
-        is_open = len({_signature(before_at(each)) for each in possible}) > 1
-    stayed = {here[each[:2]]: number for number, each in before.items() if each[:2] in here}
-    known = past.known_at(home)
-    lent = _lent(before.keys() - known.keys(), elsewhere, past) if home == spot else {}
-    held = frozenset(n for n, each in chain(known.items(), lent.items()) if each.is_held)
-    # Properties do not say that the other siblings of the unit have not been at a port.
-    rest = elsewhere if has_serial(spot) else possible
-    others = [known for each in rest if each != home for known in past.known_at(each).values()]
-    if not has_serial(spot):
-        lent = {n: each for n, each in lent.items() if not each.ids.isdisjoint(ids)}
+    if former.spots and not _is_known(spot, past):
+        home = former.spots[0]
+        before, known = former.seen_at(home), past.known_at(home)
+        is_open = len({_signature(former.seen_at(each)) for each in former.spots}) > 1
+    else:
+        known = {**former.known(before.keys() - known.keys()), **known}
+    others = [each for other in former.may_be if other != home for each in past.known_at(other).values()]
     return Home(
         seen,
         home,
         before,
-        {**lent, **known},
-        held,
-        stayed,
-        is_open,
+        known,
+        _stayed(before, paths),
         others,
-        possible if told else elsewhere,
-        bool(alike),
+        former.spots if told else former.alike,
+        is_open,
     )
 
 
-def _numbers_of(ids: Iterable[str], past: Past) -> Mapping[Spot, Collection[int]]:
-    """The spots where the nodes of these devices are or were -> their numbers there."""
+class _Former:
+    """The spots at other ports where siblings may have been before.
+
+    alike   where something is remembered with the serial number and place of theirs
+    spots   those of them that are told to be where they were
+    may_be  those where one of them may have been, whatever properties say
+    """
+
+    def __init__(self, group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:
+        self._group, self._past, self._at = group, past, at
+        self._is_by_serial = has_serial(spot)
+        self._ids = _ids_of(group, told)
+        self._numbers = _numbers_of(self._ids, past)
+        alike = [each for each in past.alike(spot.serial, spot.within) if each != spot]
+        self._empty = [each for each in alike if each not in at]
+        spots = [each for each in self._empty if each in self._numbers]
+        if self._is_by_serial:
+            # Properties do not say that the other siblings of the unit have not been at a port.
+            self.alike = self.may_be = self._empty
+            self.spots: Sequence[Spot] = spots or self._empty
+        else:
+            taken = (each for each in alike if each in at and each in self._numbers)
+            self.alike = alike
+            self.spots = self.may_be = [
+                *spots,
+                *(each for each in taken if self._ids.isdisjoint(_ids_of(at[each], told))),
+            ]
+
+    def seen_at(self, spot: Spot) -> Mapping[int, Seen]:
+        """The numbers of these siblings at one of the spots, and where each was seen."""
+        if spot in self._at:
+            return dict.fromkeys(self._numbers[spot], Seen())
+        return _seen_at(spot, self._past, self._group)
+
+    def known(self, numbers: AbstractSet[int]) -> Mapping[int, Known]:
+        """What is remembered of those with these numbers that have not come yet.
+
+        If their unit has no serial number, that may be about others, unless properties say who it is.
+        """
+        found: dict[int, Known] = {}
+        for spot in self._empty if numbers else ():
+            there = self._past.known_at(spot)
+            for number in there.keys() & numbers:
+                known, other = there[number], found.get(number, Known("", "", is_held=False))
+                ids = known.ids if self._is_by_serial else known.ids & self._ids
+                found[number] = other._replace(is_held=known.is_held or other.is_held, ids=ids | other.ids)
+        return found
+
+
+def _ids_of(nodes: Iterable[UdevDevice], told: Told) -> frozenset[str]:
+    """The ids that these nodes may have, as far as properties tell."""
+    return frozenset(id_ for node in nodes for id_ in told.get(node.sys_path, ()))
+
+
+def _numbers_of(ids: Iterable[str], past: Past) -> Mapping[Spot, set[int]]:
+    """Where the nodes of these devices were last -> their numbers there."""
     found: dict[Spot, set[int]] = {}
     for id_ in ids:
         for spot in past.spots_of(id_):
@@ -111,20 +150,8 @@ def _numbers_of(ids: Iterable[str], past: Past) -> Mapping[Spot, Collection[int]
     return found
 
 
-def _is_told(nodes: Iterable[UdevDevice], told: Told, ids: Collection[str]) -> bool:
-    """Whether properties say of one of these nodes that it may have one of these ids."""
-    return any(id_ in ids for node in nodes for id_ in told.get(node.sys_path, ()))
-
-
-def _lent(numbers: AbstractSet[int], elsewhere: Iterable[Spot], past: Past) -> Mapping[int, Known]:
-    """What is remembered of device nodes that had these numbers at other ports, and have not come yet."""
-    found: dict[int, Known] = {}
-    for spot in elsewhere if numbers else ():
-        for number in past.known_at(spot).keys() & numbers:
-            each = past.known_at(spot)[number]
-            before = found.get(number, Known("", "", is_held=False))
-            found[number] = before._replace(is_held=before.is_held or each.is_held, ids=before.ids | each.ids)
-    return found
+def _stayed(before: Mapping[int, Seen], paths: Mapping[tuple[str, int], str]) -> Mapping[str, int]:
+    return {paths[each[:2]]: number for number, each in before.items() if each[:2] in paths}
 
 
 def _is_known(spot: Spot, past: Past) -> bool:
@@ -132,10 +159,10 @@ def _is_known(spot: Spot, past: Past) -> bool:
     return spot in past.siblings or any(known.is_there for known in past.known_at(spot).values())
 
 
-def _seen_at(spot: Spot, past: Past, here: Iterable[UdevDevice] = ()) -> Mapping[int, Seen]:
+def _seen_at(spot: Spot, past: Past, here: Iterable[UdevDevice]) -> Mapping[int, Seen]:
     """The numbers that are remembered at a spot, and where each was seen.
 
-    here  the device nodes that are plugged in now, wherever they were
+    here  the siblings that are plugged in now: one of them may be the one that was there
     """
     numbers = past.siblings.get(spot)
     if numbers is not None:

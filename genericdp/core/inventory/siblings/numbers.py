@@ -26,21 +26,21 @@ from typing import Any, NamedTuple
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import in_path_order
-from genericdp.core.inventory.past import Known, Past, Seen
+from genericdp.core.inventory.past import Past, Seen
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Told
 from genericdp.core.inventory.siblings.homes import At, Home, home_of
 from genericdp.core.usb_port import UsbPort
-
-#: Where nothing is plugged in.
-NOWHERE: At = {}
 
 #: One that has not been seen since its number was a guess.
 NOT_SEEN = Seen(is_late=True)
 
 
 class Numbered(NamedTuple):
-    """The siblings at one spot, as in `Plugged`; `in_doubt` are sys paths."""
+    """The siblings at one spot, as in `Plugged`; `in_doubt` are sys paths.
+
+    doubted  the spot at another port where they may have been -> what can still be said of the numbers there
+    """
 
     numbers: Mapping[str, int]
     siblings: Mapping[int, Seen]
@@ -50,13 +50,13 @@ class Numbered(NamedTuple):
     doubted: Mapping[Spot, Mapping[int, Seen]]
 
 
-def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At = NOWHERE) -> Numbered:
+def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Numbered:
     """The numbers of the siblings at a spot. `at` is what is plugged in."""
     home = home_of(group, spot, past, told, at)
     seen, before = home.seen, home.before
     came = [path for path in seen if path not in home.stayed]
     missing = sorted(before.keys() - home.stayed.values())
-    is_unsettled = bool(came and (missing or home.may_move)) and not spot.is_anonymous
+    is_unsettled = bool(came and (missing or home.former)) and not spot.is_anonymous
     arrivals = {path: seen[path] for path in came} if is_unsettled else {}
     seats = _seats(arrivals, missing, home, spot, told)
     sure = {**home.stayed, **seats.taken}
@@ -71,14 +71,11 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
     nobody_can_tell = (
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
     )
-    is_in_doubt = bool(new and nobody_can_tell) and (
-        not home.held.isdisjoint(missing) or any(known.is_held for known in home.others)
-    )
+    is_in_doubt = bool(new) and nobody_can_tell and home.may_hold(missing)
     doubted: Mapping[Spot, Mapping[int, Seen]] = {}
     if is_in_doubt and (len(new) > len(missing) or home.is_open):
         # Some were never seen there, so even as many as are missing may be those, the next time.
-        may_have_come = {n for n in missing if _may_be_any(n, new, home.known, told)}
-        before = {n: NOT_SEEN if n in may_have_come else seen for n, seen in before.items()}
+        before = _not_seen(before, [n for n in missing if _may_have_come(n, new, home, told)])
         if len(new) > len(missing) and home.spot != spot and home.spot not in at:
             doubted = {home.spot: {n: each.gone for n, each in before.items()}}
     if new and are_others and not is_in_doubt:
@@ -97,7 +94,7 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
         _with_late(spot, siblings, before),
         paths if is_in_doubt else (),
         came if is_unsettled else (),
-        home.possible,
+        home.former,
         doubted,
     )
 
@@ -111,7 +108,12 @@ def _guessed(
     """
     if is_all:
         return dict.fromkeys(range(len(missing) if count < len(missing) else 0), NOT_SEEN)
-    return {number: NOT_SEEN if number in missing else seen for number, seen in before.items()}
+    return _not_seen(before, missing)
+
+
+def _not_seen(before: Mapping[int, Seen], numbers: Collection[int]) -> Mapping[int, Seen]:
+    """What is known of siblings once it is not known any more where those with these numbers were."""
+    return {number: NOT_SEEN if number in numbers else seen for number, seen in before.items()}
 
 
 def _came_in_order(spot: Spot, seen: Sequence[Seen]) -> bool:
@@ -159,25 +161,21 @@ class _Seats(NamedTuple):
 
 
 def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: Spot, told: Told) -> _Seats:
-    known = home.known
     alike: dict[tuple[str, ...], list[str]] = {}
     for path in came:
         if path in told:
             alike.setdefault(told[path], []).append(path)
-    had = {
-        ids: [number for number in missing if number in known and not known[number].ids.isdisjoint(ids)]
-        for ids in alike
-    }
+    had = {ids: [number for number in missing if not home.ids(number).isdisjoint(ids)] for ids in alike}
     # After an edit of the rules, a number may be remembered of several values.
     times = Counter(number for numbers in had.values() for number in numbers)
     # One whose device is forgotten may have had any of them.
-    is_any_lost = len(came) != len(missing) and any(number not in known for number in missing)
+    is_any_lost = len(came) != len(missing) and not all(map(home.ids, missing))
     taken: dict[str, int] = {}
     disputed = False
     for ids, numbers in had.items():
         mine = [each.ids for each in home.others if not each.ids.isdisjoint(ids)]
         apart = {id_ for each in mine for id_ in each.intersection(ids)}
-        apart = apart.difference(*(known[number].ids for number in numbers))
+        apart = apart.difference(*map(home.ids, numbers))
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
         is_late = _may_be_others(numbers, home.before)
         is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
@@ -200,8 +198,7 @@ def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool
     return any(before[n].is_late and (len(numbers) > 1 or not before[n].order) for n in numbers)
 
 
-def _may_be_any(number: int, new: Iterable[UdevDevice], known: Mapping[int, Known], told: Told) -> bool:
-    """Whether what had a number may be one of these: properties may say that they are others."""
-    if number not in known:
-        return True
-    return any(not known[number].ids.isdisjoint(told.get(node.sys_path, known[number].ids)) for node in new)
+def _may_have_come(number: int, new: Iterable[UdevDevice], home: Home, told: Told) -> bool:
+    """Whether one of these may be what had a number, as far as properties tell."""
+    ids = home.ids(number)
+    return not ids or any(not ids.isdisjoint(told.get(node.sys_path, ids)) for node in new)

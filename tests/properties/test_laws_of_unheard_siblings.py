@@ -6,6 +6,7 @@ each has the id that it has if the daemon hears of all of them at once.
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from tests.scenes.rules import DOMAIN
 from tests.scenes.udev import FakeUdev
 
 RULES = table("x", match='SUBSYSTEM = "tty"')
+BY_VALUE = table("x", 'identity = ["HALF"]', match='SUBSYSTEM = "tty"')
 RESOURCE = f"{DOMAIN}/x"
 
 Devices = Mapping[str, UdevDevice]
@@ -32,6 +34,10 @@ Devices = Mapping[str, UdevDevice]
 def on_usb(port: str, names: Sequence[int], since: int) -> Devices:
     """A card on USB whose ports have these numbers."""
     return by_sys_path(*a_card(port, dict(enumerate(names)), since))
+
+
+def without_a_serial_number(port: str, names: Sequence[int], since: int) -> Devices:
+    return by_sys_path(*a_card(port, dict(enumerate(names)), since, serial=None))
 
 
 def on_pci(port: str, names: Sequence[int], since: int) -> Devices:
@@ -51,8 +57,32 @@ def on_pci(port: str, names: Sequence[int], since: int) -> Devices:
     return by_sys_path(*nodes)
 
 
-#: The kind of card, and the port or slot where it comes back.
-CASES = {"USB": (on_usb, "2"), "USB, at another port": (on_usb, "3"), "PCI": (on_pci, "2")}
+@dataclass(frozen=True)
+class Case:
+    """A card that leaves slot or port 2 and comes to another one, or is bound again there.
+
+    leaves_first  whether all of it is heard to leave before any of it comes, as the kernel tells it. Without
+                  a serial number, nothing else shows that it has moved
+    most          how many of its own ports may be bound there. Without a serial number, nothing shows that a
+                  node with a new value belongs to it
+    """
+
+    card: Callable[[str, Sequence[int], int], Devices]
+    port: str
+    rules: str = RULES
+    leaves_first: bool = False
+    most: int = 5
+
+
+CASES = {
+    "USB": Case(on_usb, "2"),
+    "USB, at another port": Case(on_usb, "3"),
+    "USB, at another port, by value": Case(on_usb, "3", BY_VALUE, leaves_first=True),
+    "USB, at another port, only by value": Case(
+        without_a_serial_number, "3", BY_VALUE, leaves_first=True, most=4
+    ),
+    "PCI": Case(on_pci, "2"),
+}
 
 
 class Heard(FakeUdev):
@@ -81,8 +111,8 @@ class Heard(FakeUdev):
 class Node:
     """A daemon on a node with a card; pods hold some of its ports."""
 
-    def __init__(self, card: Devices, held: frozenset[int]) -> None:
-        self.builder, self.memory = Builder(resources_of(RULES, domain=DOMAIN), DOMAIN), Memory()
+    def __init__(self, card: Devices, held: frozenset[int], rules: str) -> None:
+        self.builder, self.memory = Builder(resources_of(rules, domain=DOMAIN), DOMAIN), Memory()
         self.inventory = Inventory()
         self.heard = Heard(card)
         self.look()
@@ -98,7 +128,7 @@ class Node:
 some = st.integers(0, 7)
 
 
-@pytest.mark.parametrize(("card", "port"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @for_each_of_many
 # The driver was bound again, and the first name is still in use.
 @example(names=[1, 2, 3, 4], heard_first=[1], held=frozenset({1}))
@@ -111,19 +141,17 @@ some = st.integers(0, 7)
     held=st.frozensets(st.integers(0, 3), max_size=2),
 )
 def test_siblings_are_what_they_are_when_all_of_them_are_heard_at_once(
-    card: Callable[[str, Sequence[int], int], Devices],
-    port: str,
-    names: list[int],
-    heard_first: list[int],
-    held: frozenset[int],
+    case: Case, names: list[int], heard_first: list[int], held: frozenset[int]
 ) -> None:
-    node, other = (Node(card("2", (0, 1, 2, 3), 10), held) for _ in range(2))
-    node.heard.there = other.heard.there = card(port, names, 100)
-    for name in heard_first:
-        for path in list(filter(re.compile(rf"/tty\D+{name}$").search, node.heard.differing())):
-            node.heard.hear(path)
-            node.look()
-    for each in (node, other):
-        each.heard.resync()
-        each.look()
-    assert node.inventory.links() == other.inventory.links()
+    before, after = case.card("2", (0, 1, 2, 3), 10), case.card(case.port, names[: case.most], 100)
+    node, other = (Node(before, held, case.rules) for _ in range(2))
+    for there in ({}, after) if case.leaves_first else (after,):
+        node.heard.there = other.heard.there = there
+        for name in heard_first:
+            for path in list(filter(re.compile(rf"/tty\D+{name}$").search, node.heard.differing())):
+                node.heard.hear(path)
+                node.look()
+        for each in (node, other):
+            each.heard.resync()
+            each.look()
+        assert node.inventory.links() == other.inventory.links()

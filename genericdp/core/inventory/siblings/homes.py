@@ -52,10 +52,15 @@ class Home(NamedTuple):
         """The ids of the devices that had a number; none if they are forgotten, and it may be any device."""
         return self.known[number].ids if number in self.known else frozenset()
 
-    def may_hold(self, numbers: Iterable[int]) -> bool:
-        """Whether a pod may hold the sibling with one of these numbers, or one at another spot."""
-        of_numbers = (self.known[number] for number in numbers if number in self.known)
-        return any(each.is_held for each in (*of_numbers, *self.others))
+    def may_hold(self, missing: Iterable[int], sure: Iterable[int]) -> bool:
+        """Whether a pod may hold one of the missing siblings, or one that was at another spot.
+
+        sure  the numbers of those that are certainly here, whose devices are at no other spot
+        """
+        here = frozenset[str]().union(*map(self.ids, sure))
+        of_missing = (self.known[number] for number in missing if number in self.known)
+        others = (each for each in self.others if not each.ids <= here)
+        return any(each.is_held for each in (*of_missing, *others))
 
 
 def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Home:
@@ -72,8 +77,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         home = former.spots[0]
         before, known = former.seen_at(home), past.known_at(home)
         is_open = len({_signature(former.seen_at(each)) for each in former.spots}) > 1
-    else:
-        known = {**former.known(before.keys() - known.keys()), **known}
+    known = {**former.known(before.keys() - known.keys()), **known}
     others = [each for other in former.may_be if other != home for each in past.known_at(other).values()]
     return Home(
         seen,

@@ -71,7 +71,7 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
     nobody_can_tell = (
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
     )
-    is_in_doubt = bool(new) and nobody_can_tell and home.may_hold(missing)
+    is_in_doubt = bool(new) and nobody_can_tell and home.may_hold(missing, sure.values())
     doubted: Mapping[Spot, Mapping[int, Seen]] = {}
     if is_in_doubt and (len(new) > len(missing) or home.is_open):
         # Some were never seen there, so even as many as are missing may be those, the next time.

@@ -126,3 +126,33 @@ def test_a_sibling_in_doubt_does_not_get_the_number_of_what_a_pod_holds_at_a_lat
         node.look(BY_PART, *a_card("2", {1: 0, 4: 1}, 20, "0001"))
     node.look(BY_PART, *a_card("2", {0: 5, 1: 6, 3: 7}, 30, "0001"))
     assert node.inventory.links()[part_0] == "/dev/ttyUSB5"
+
+
+def test_what_has_come_back_is_held_at_no_other_port() -> None:
+    """The pod's own port is told by a value. So those that come with it are free, and offered at once."""
+    node = Node()
+    node.look(BY_HALF, *a_card("2", {0: 0, 2: 1}, 10))
+    node.look(BY_HALF, *a_card("1", {0: 0}, 20))
+    node.allocate(id_of(node, "/dev/ttyUSB0"))
+    told = node.look(BY_HALF, *a_card("2", {0: 0, 2: 1, 3: 2}, 30))
+    assert set(told.values()) == {"Healthy"}
+    assert all_links_lead(node) == {"/dev/ttyUSB0", "/dev/ttyUSB1", "/dev/ttyUSB2"}
+
+
+def test_a_value_says_at_which_of_several_former_ports_siblings_were() -> None:
+    node = Node()
+    node.look(BY_HALF, *a_card("1", {0: 0, 1: 1}, 10))
+    node.look(BY_HALF, *a_card("2", {2: 0, 3: 1}, 20))
+    part_3 = id_of(node, "/dev/ttyUSB1")
+    node.allocate(part_3)
+    node.look(BY_HALF, *a_card("3", {2: 0, 3: 1}, 30))
+    assert node.inventory.links()[part_3] == "/dev/ttyUSB1"
+
+
+def test_a_unit_that_joins_a_kit_did_not_come_from_the_port_of_one_that_stays() -> None:
+    one = a_card("2", {0: 0}, 10, None)
+    node = Node()
+    (kit,) = node.look(OF_HALF, *one)
+    node.allocate(kit)
+    assert node.look(OF_HALF, *one, *a_card("3", {0: 1, 1: 2}, 20, None)) == {kit: "Healthy"}
+    assert all_links_lead(node) == {"/dev/ttyUSB0", "/dev/ttyUSB1", "/dev/ttyUSB2"}

@@ -75,83 +75,52 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     # Where something is remembered at the spot itself, some may have come, and others not yet.
     if former.spots and not _is_known(spot, past):
         home = former.spots[0]
-        before, known = former.seen_at(home), past.known_at(home)
-        is_open = len({_signature(former.seen_at(each)) for each in former.spots}) > 1
+        before, known = _seen_at(home, past, group), past.known_at(home)
+        is_open = len({_signature(_seen_at(each, past, ())) for each in former.spots}) > 1
     known = {**former.known(before.keys() - known.keys()), **known}
     others = [each for other in former.may_be if other != home for each in past.known_at(other).values()]
-    return Home(
-        seen,
-        home,
-        before,
-        known,
-        _stayed(before, paths),
-        others,
-        former.spots if told else former.alike,
-        is_open,
-    )
+    return Home(seen, home, before, known, _stayed(before, paths), others, former.alike, is_open)
 
 
 class _Former:
     """The spots at other ports where siblings may have been before.
 
-    alike   where something is remembered with the serial number and place of theirs
-    spots   those of them that are told to be where they were
-    may_be  those where one of them may have been, whatever properties say
+    alike   all where something is remembered that has their serial number and place
+    spots   those of them that properties name or, if they name none, the serial number
+    may_be  those where any sibling of their unit may have been
     """
 
-    def __init__(self, group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:
-        self._group, self._past, self._at = group, past, at
-        self._is_by_serial = has_serial(spot)
-        self._ids = _ids_of(group, told)
-        self._numbers = _numbers_of(self._ids, past)
-        alike = [each for each in past.alike(spot.serial, spot.within) if each != spot]
-        self._empty = [each for each in alike if each not in at]
-        spots = [each for each in self._empty if each in self._numbers]
-        if self._is_by_serial:
+    def __init__(self, group: Iterable[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:
+        self._past = past
+        ids = _ids_of(group, told)
+        told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
+        self.alike = [each for each in past.alike(spot.serial, spot.within) if each != spot]
+        self._empty = [each for each in self.alike if each not in at]
+        spots = [each for each in self._empty if each in told_at]
+        if has_serial(spot):
             # Properties do not say that the other siblings of the unit have not been at a port.
             self.alike = self.may_be = self._empty
             self.spots: Sequence[Spot] = spots or self._empty
         else:
-            taken = (each for each in alike if each in at and each in self._numbers)
-            self.alike = alike
-            self.spots = self.may_be = [
-                *spots,
-                *(each for each in taken if self._ids.isdisjoint(_ids_of(at[each], told))),
-            ]
-
-    def seen_at(self, spot: Spot) -> Mapping[int, Seen]:
-        """The numbers of these siblings at one of the spots, and where each was seen."""
-        if spot in self._at:
-            return dict.fromkeys(self._numbers[spot], Seen())
-        return _seen_at(spot, self._past, self._group)
+            taken = (each for each in self.alike if each in at and each in told_at)
+            spots += [each for each in taken if ids.isdisjoint(_ids_of(at[each], told))]
+            self.spots = self.may_be = spots
 
     def known(self, numbers: AbstractSet[int]) -> Mapping[int, Known]:
-        """What is remembered of those with these numbers that have not come yet.
-
-        If their unit has no serial number, that may be about others, unless properties say who it is.
-        """
+        """What is remembered of siblings that had these numbers there, and have not come yet."""
         found: dict[int, Known] = {}
         for spot in self._empty if numbers else ():
             there = self._past.known_at(spot)
             for number in there.keys() & numbers:
                 known, other = there[number], found.get(number, Known("", "", is_held=False))
-                ids = known.ids if self._is_by_serial else known.ids & self._ids
-                found[number] = other._replace(is_held=known.is_held or other.is_held, ids=ids | other.ids)
+                is_held, ids = known.is_held or other.is_held, known.ids | other.ids
+                found[number] = other._replace(is_held=is_held, ids=ids)
         return found
 
 
 def _ids_of(nodes: Iterable[UdevDevice], told: Told) -> frozenset[str]:
     """The ids that these nodes may have, as far as properties tell."""
     return frozenset(id_ for node in nodes for id_ in told.get(node.sys_path, ()))
-
-
-def _numbers_of(ids: Iterable[str], past: Past) -> Mapping[Spot, set[int]]:
-    """Where the nodes of these devices were last -> their numbers there."""
-    found: dict[Spot, set[int]] = {}
-    for id_ in ids:
-        for spot in past.spots_of(id_):
-            found.setdefault(spot.of_all, set()).add(spot.number)
-    return found
 
 
 def _stayed(before: Mapping[int, Seen], paths: Mapping[tuple[str, int], str]) -> Mapping[str, int]:

@@ -73,10 +73,10 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
     )
     is_in_doubt = bool(new) and nobody_can_tell and home.may_hold(missing, sure.values())
     doubted: Mapping[Spot, Mapping[int, Seen]] = {}
-    if is_in_doubt and (len(new) > len(missing) or home.is_open):
-        # Some were never seen there, so even as many as are missing may be those, the next time.
+    if is_in_doubt and len(new) > len(missing):
+        # Some were never seen before, so even as many as are missing may be those, the next time.
         before = _not_seen(before, [n for n in missing if _may_have_come(n, new, home, told)])
-        if len(new) > len(missing) and home.spot != spot and home.spot not in at:
+        if home.spot != spot and home.spot not in at:
             doubted = {home.spot: {n: each.gone for n, each in before.items()}}
     if new and are_others and not is_in_doubt:
         before = _guessed(before, missing, len(new), is_all=not sure)
@@ -170,27 +170,20 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
     times = Counter(number for numbers in had.values() for number in numbers)
     # One whose device is forgotten may have had any of them.
     is_any_lost = len(came) != len(missing) and not all(map(home.ids, missing))
+    at_others = frozenset[str]().union(*(each.ids for each in home.others))
     taken: dict[str, int] = {}
     disputed = False
     for ids, numbers in had.items():
-        mine = [each.ids for each in home.others if not each.ids.isdisjoint(ids)]
-        apart = {id_ for each in mine for id_ in each.intersection(ids)}
-        apart = apart.difference(*map(home.ids, numbers))
+        apart = at_others.intersection(ids).difference(*map(home.ids, numbers))
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
         is_late = _may_be_others(numbers, home.before)
         is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
         if is_told and is_ordered and not is_any_lost and not apart:
             taken |= zip(alike[ids], numbers, strict=True)
             continue
-        is_one = len(apart) == len(alike[ids]) == 1
-        if numbers or (apart and not (is_one and _are_of_one_value(mine, alike))):
-            disputed = True
+        # One that was at another spot is known by its value, unless several have come with it.
+        disputed = disputed or bool(numbers) or (bool(apart) and not len(apart) == len(alike[ids]) == 1)
     return _Seats(taken, disputed)
-
-
-def _are_of_one_value(nodes: Iterable[frozenset[str]], values: Iterable[Collection[str]]) -> bool:
-    """Whether each of these remembered nodes (their ids) had one of these values (the ids that have it)."""
-    return all(sum(not node.isdisjoint(ids) for ids in values) == 1 for node in nodes)
 
 
 def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool:

@@ -139,14 +139,18 @@ def test_what_has_come_back_is_held_at_no_other_port() -> None:
     assert all_links_lead(node) == {"/dev/ttyUSB0", "/dev/ttyUSB1", "/dev/ttyUSB2"}
 
 
-def test_a_value_says_at_which_of_several_former_ports_siblings_were() -> None:
+@pytest.mark.parametrize("first", [0, 2])
+@pytest.mark.parametrize("held", [0, 1])
+def test_a_value_says_at_which_of_several_former_ports_siblings_were(first: int, held: int) -> None:
+    """At each of two ports, another half of the card was bound."""
+    second = 2 - first
     node = Node()
-    node.look(BY_HALF, *a_card("1", {0: 0, 1: 1}, 10))
-    node.look(BY_HALF, *a_card("2", {2: 0, 3: 1}, 20))
-    part_3 = id_of(node, "/dev/ttyUSB1")
-    node.allocate(part_3)
-    node.look(BY_HALF, *a_card("3", {2: 0, 3: 1}, 30))
-    assert node.inventory.links()[part_3] == "/dev/ttyUSB1"
+    node.look(BY_HALF, *a_card("1", {first: 0, first + 1: 1}, 10))
+    node.look(BY_HALF, *a_card("2", {second: 0, second + 1: 1}, 20))
+    own = id_of(node, f"/dev/ttyUSB{held}")
+    node.allocate(own)
+    node.look(BY_HALF, *a_card("3", {second: 0, second + 1: 1}, 30))
+    assert node.inventory.links()[own] == f"/dev/ttyUSB{held}"
 
 
 def test_a_unit_that_joins_a_kit_did_not_come_from_the_port_of_one_that_stays() -> None:

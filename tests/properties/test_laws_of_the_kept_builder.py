@@ -1,4 +1,4 @@
-"""Law: what a builder keeps between two steps only saves time, and so does looking only once.
+"""Law: what a builder keeps between two steps only saves time, and a second look takes nothing from a pod.
 
 A card moves from port to port, each time with some of its own ports bound, while pods hold some. A new
 builder, as after an edit, tells the kubelet and the pods the same as the kept one. A second look changes

@@ -56,7 +56,7 @@ def test_what_a_property_identifies_is_found_again_whoever_came_in_its_place() -
 
 
 @pytest.mark.parametrize("serial", [None, "0001"])
-def test_a_card_is_told_by_a_value_while_another_one_is_at_its_former_port(serial: str | None) -> None:
+def test_a_value_identifies_a_card_while_another_one_is_at_its_former_port(serial: str | None) -> None:
     def look(*cards: tuple[UdevDevice, ...]) -> None:
         node.look(BY_HALF, *(device for card in cards for device in card))
 
@@ -78,7 +78,7 @@ def test_a_card_is_told_by_a_value_while_another_one_is_at_its_former_port(seria
 
 
 @pytest.mark.parametrize("serial", [None, "0001"])
-def test_so_are_two_of_which_nobody_can_tell_which_one_a_pod_got(serial: str | None) -> None:
+def test_of_two_with_that_value_nobody_can_tell_which_one_the_pod_got(serial: str | None) -> None:
     node = Node()
     node.look(BY_HALF, *a_card("2", {1: 0}, 10, serial))
     part_1 = id_of(node, "/dev/ttyUSB0")
@@ -129,7 +129,7 @@ def test_a_sibling_in_doubt_does_not_get_the_number_of_what_a_pod_holds_at_a_lat
 
 
 def test_what_has_come_back_is_held_at_no_other_port() -> None:
-    """The pod's own port is told by a value. So those that come with it are free, and offered at once."""
+    """A value identifies the pod's own node. So those that come with it are free, and offered at once."""
     node = Node()
     node.look(BY_HALF, *a_card("2", {0: 0, 2: 1}, 10))
     node.look(BY_HALF, *a_card("1", {0: 0}, 20))

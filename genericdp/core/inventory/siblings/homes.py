@@ -85,9 +85,9 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
 class _Former:
     """The spots at other ports where siblings may have been before.
 
-    alike   all where something is remembered that has their serial number and place
-    spots   those of them that properties name or, if they name none, the serial number
-    may_be  those where any sibling of their unit may have been
+    alike   where a node with their serial number and place is remembered
+    spots   those of them where they were, as far as properties or the serial number say
+    may_be  those where any node of their unit may have been
     """
 
     def __init__(self, group: Iterable[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:

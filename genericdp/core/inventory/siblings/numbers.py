@@ -39,7 +39,7 @@ NOT_SEEN = Seen(is_late=True)
 class Numbered(NamedTuple):
     """The siblings at one spot, as in `Plugged`; `in_doubt` are sys paths.
 
-    doubted  the spot at another port where they may have been -> what can still be said of the numbers there
+    doubted  the spot at another port from which they may have come -> what is still known of its numbers
     """
 
     numbers: Mapping[str, int]

@@ -139,15 +139,16 @@ class ContainerRuntime:
         )
         hint = "check that it is running: systemctl status containerd crio"
         failed: type[RuntimeUnavailableError] = RuntimeRefusesError
+        timeout_s = _TIMEOUT_S if timeout_s is None else timeout_s
         try:
-            answer = await call(request, timeout=_TIMEOUT_S if timeout_s is None else timeout_s)
+            answer = await call(request, timeout=timeout_s)
             return method.response.FromString(answer)
         except grpc.aio.AioRpcError as error:
             why = error.details()
             if error.code() is grpc.StatusCode.UNAVAILABLE:
                 failed = RuntimeUnavailableError
             if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
-                failed = RuntimeSlowError
+                failed, why = RuntimeSlowError, f"it took longer than {timeout_s:g} s"
             if error.code() is grpc.StatusCode.UNIMPLEMENTED:
                 hint = (
                     "it does not serve CRI (v1): set 'runtime_socket' to the socket of the kubelet's runtime"

@@ -44,6 +44,21 @@ def sweep(directory: str) -> tuple[str, ...]:
     return tuple(name for name in names if _is_alive(os.path.join(directory, name)))
 
 
+def remove(path: str) -> None:
+    """Remove a socket on which nobody listens any more. Usually grpc has done so.
+
+    What stays is harmless: the kubelet empties its directory when it starts, and so does `sweep`.
+    """
+    try:
+        os.unlink(path)
+    except OSError as error:
+        # Where nothing can be written, unlink(2) says so even of a name that does not exist.
+        if os.path.lexists(path):
+            _log.warning(
+                "a socket that is no longer used cannot be removed", socket=path, error=error.strerror
+            )
+
+
 def report_strangers(directory: str, names: Iterable[str]) -> None:
     """Log the programs that still listen on sockets with names of genericdp."""
     for path in (os.path.join(directory, name) for name in names):

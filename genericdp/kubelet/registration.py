@@ -31,7 +31,7 @@ from genericdp import log
 from genericdp.core.limits import SOCKET_PATH_LIMIT
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.deadline import enforced
-from genericdp.kubelet.endpoints import fresh_name
+from genericdp.kubelet.endpoints import fresh_name, remove
 from genericdp.kubelet.plugin import Plugin
 from genericdp.kubelet.socket import APART_S, Incarnation, KubeletSocket
 from genericdp.unixsocket import why_not_bound
@@ -182,7 +182,7 @@ class Registration:
         if stopping.done():
             stopping.result()
         await self.plugin.streams.wait_until(lambda: not self.plugin.streams)
-        _remove(path)
+        remove(path)
 
     async def _register(self, endpoint: str, incarnation: Incarnation) -> None:
         if self._kubelet.incarnation != incarnation:
@@ -279,22 +279,9 @@ def _end_if_cancelled() -> None:
         raise asyncio.CancelledError
 
 
-def _remove(path: str) -> None:
-    """Remove a socket on which nobody listens any more. Usually grpc has done so.
-
-    What stays is harmless: the kubelet empties its directory when it starts, and so does `endpoints.sweep`.
-    """
-    try:
-        os.unlink(path)
-    except OSError as error:
-        # Where nothing can be written, unlink(2) says so even of a name that does not exist.
-        if os.path.lexists(path):
-            _log.warning(
-                "a socket that is no longer used cannot be removed", socket=path, error=error.strerror
-            )
-
-
 def _words(error: Exception) -> str:
-    if isinstance(error, grpc.aio.AioRpcError):
-        return error.details() or error.code().name
-    return str(error)
+    if not isinstance(error, grpc.aio.AioRpcError):
+        return str(error)
+    if error.code() is grpc.StatusCode.DEADLINE_EXCEEDED:
+        return f"the kubelet did not answer within {REGISTER_TIMEOUT_S:g} s"
+    return error.details() or error.code().name

@@ -262,10 +262,10 @@ def _show_files(report: Report, output: Output) -> None:
 
 def _file(file: Mapping[str, Any], now: str) -> Row:
     if not file["digest"]:
-        return (file["path"], Styled("none", Style.BAD), "has a mistake")
+        return (file["path"], Styled("none", Style.BAD), "has a problem")
     age = f"for {_age(file['since'], now)}"
     if file["outdated"]:
-        return (file["path"], file["digest"], Styled(f"{age}; now has a mistake", Style.BAD))
+        return (file["path"], file["digest"], Styled(f"{age}; now has a problem", Style.BAD))
     return (file["path"], file["digest"], age)
 
 

@@ -37,7 +37,7 @@ class Standing:
 class InEffect:
     """A rule file and its version in effect: the digest, "" without one.
 
-    outdated  the text on disk is a newer one with a mistake
+    outdated  the text on disk is a newer one, which cannot be used
     """
 
     path: str

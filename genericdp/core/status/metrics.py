@@ -112,7 +112,7 @@ FAMILIES = (
         "genericdp_rule_file_outdated",
         "gauge",
         ("file",),
-        "1 while the text on disk has a mistake and an earlier version is in effect.",
+        "1 while the text on disk cannot be used and an earlier version is in effect.",
     ),
     Family(
         "genericdp_samples_left_out", "gauge", ("metric",), "Samples dropped because a metric had too many."

@@ -1,6 +1,7 @@
 """Laws of the nodes that pods hold: whatever name one comes back under, no other pod gets it."""
 
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -23,28 +24,36 @@ functions = st.sets(st.sampled_from(range(4)), max_size=4)
 
 @dataclass
 class Pods:
-    """Pods that take whatever is Healthy, and the device numbers that they have."""
+    """Pods that take whatever is Healthy, and the device numbers that their containers have or may have."""
 
     node: Node = field(default_factory=Node)
-    numbers: dict[str, DeviceNumber | None] = field(default_factory=dict)
+    numbers: dict[str, set[DeviceNumber | None]] = field(default_factory=dict)
 
     def see(self, rules: str, *devices: UdevDevice, takes: bool, restarts: bool) -> None:
         if restarts:
             self.node.memory = load(dump(self.node.memory))
         told = self.node.look(rules, *devices)
         (offer,) = self.node.inventory.offers.values()
-        there = {
-            id_: node.number for id_, device in offer.ids.items() for node in device.nodes if node.sys_path
+        links = self.node.links()
+        leads = {
+            id_: node.number
+            for id_, device in offer.ids.items()
+            for node in device.nodes
+            if node.sys_path and links[node.link] == node.path
         }
-        healthy = {id_: number for id_, number in there.items() if told[id_] == "Healthy"}
-        # A path is the identity of a bare node, so with another number it is the same one.
-        self.numbers |= {id_: number for id_, number in there.items() if id_ in self.numbers}
+        # A container that starts again gets what the link leads to now.
+        for id_ in leads.keys() & self.numbers:
+            self.numbers[id_].add(leads[id_])
+        healthy = {id_: number for id_, number in leads.items() if told[id_] == "Healthy"}
         for id_, number in healthy.items():
-            assert [each for each, has in self.numbers.items() if has == number and each != id_] == []
-        if takes and healthy:
-            id_ = min(healthy)
+            assert [each for each, have in self.numbers.items() if number in have and each != id_] == []
+        for one, other in combinations(self.numbers.values(), 2):
+            assert one.isdisjoint(other)
+        free = healthy.keys() - self.numbers
+        if takes and free:
+            id_ = min(free)
             self.node.allocate(id_)
-            self.numbers[id_] = healthy[id_]
+            self.numbers[id_] = {healthy[id_]}
 
 
 @given(st.lists(st.tuples(bare_nodes, st.booleans(), st.booleans()), max_size=8))

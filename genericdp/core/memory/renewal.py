@@ -150,8 +150,7 @@ class Renewal:
     @cached_property
     def nodes(self) -> frozenset[Spot]:
         """The device nodes that are plugged in (`spot_of_node`)."""
-        groups = self.plugged.groups.values()
-        return frozenset([spot_of_node(node) for group in groups for node in group])
+        return frozenset([spot_of_node(node) for nodes in self.plugged.groups.values() for node in nodes])
 
     def renewed(self, resource: str, device: Device) -> Remembered:
         """What is remembered of a device, with every link that it ever had: a node may be missing now."""
@@ -180,10 +179,10 @@ class Renewal:
         if (device.spots, device.also) == (known.device.spots, known.device.also):
             return known.earlier, known.docks
         here = {*device.spots}
-        # The path of a bare node that the device has lost says less than the number, which any path may have.
+        # Any path may have the number of a bare node that a pod got. After a boot, only a lost path says so.
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
-        may_have = (*(known.also if has_lost else ()), *known.earlier)
-        numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
+        may_have = (*known.earlier, *(known.also if has_lost or known.is_of_this_boot else ()))
+        numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)][:HELD_LINK_LIMIT]
         numbers += still_plugged((*known.also, *known.earlier), self.nodes)
         kept, docks = dict[Spot, str](), dict[Spot, Dock]()
         moves = Moves(known.device, device, known.earlier, self._twins)
@@ -209,12 +208,11 @@ class Renewal:
         is_shared = self._is_shared[device.id]
         others = (
             id_
-            for spot in (*device.spots, *filter(is_of_node, device.also))
+            for spot in (*device.spots, *filter(is_of_number, device.also))
             for id_ in self._holders.at(spot)
             if id_ != device.id and not (is_shared and self._is_shared[id_]) and not self._has_left(id_, spot)
         )
-        other = next(others, "")
-        if other:
+        if other := next(others, ""):
             self.see_holder(device, other)
         return other != ""
 
@@ -232,6 +230,8 @@ class Renewal:
     def _has_left(self, id_: str, spot: Spot, *, is_part: bool = False) -> bool:
         """Whether the held device, or a part that an edit took from it, has left a spot for another one."""
         known, now = self.devices[id_], self._by_properties.get(id_)
+        if is_of_number(spot) and not (is_of_node(spot) or known.is_of_this_boot):
+            return True  # after a boot, another bare node may have its number
         return (
             now is not None
             and (is_part or (spot in known.device.spots and spot not in known.earlier))

@@ -9,6 +9,7 @@ from genericdp.core.allocate import RefusalReason, RefusedError
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import PODS_SETTLE_S
+from genericdp.core.memory.room import HELD_LINK_LIMIT
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import (
     a_bare_node,
@@ -750,12 +751,62 @@ def test_a_node_that_a_pod_holds_waits_under_whatever_id_it_comes_back(
     assert {later[new] for new in told.keys() - {id_}} == {"Healthy"}
 
 
-def test_two_bare_nodes_that_exchange_their_numbers_are_the_same_devices() -> None:
+GPUS = (a_bare_node("/dev/acme0", "c 195:0"), a_bare_node("/dev/acme1", "c 195:1"))
+EXCHANGED = (a_bare_node("/dev/acme0", "c 195:1"), a_bare_node("/dev/acme1", "c 195:0"))
+
+
+@pytest.mark.parametrize("restarts", ["", "same boot"])
+@pytest.mark.parametrize(
+    "after",
+    [EXCHANGED, (a_bare_node("/dev/acme0", "c 195:7"), a_bare_node("/dev/acme1", "c 195:0"))],
+    ids=["they exchange them", "the held path gets a third one"],
+)
+def test_a_bare_node_with_the_number_that_a_pod_got_at_another_path_waits(
+    after: tuple[UdevDevice, ...], restarts: str
+) -> None:
     node = Node()
-    node.look(ACME, a_bare_node("/dev/acme0", "c 195:0"), a_bare_node("/dev/acme1", "c 195:1"))
+    node.look(ACME, *GPUS)
     node.allocate("acme_acme0")
-    told = node.look(ACME, a_bare_node("/dev/acme0", "c 195:1"), a_bare_node("/dev/acme1", "c 195:0"))
-    assert told == {"acme_acme0": "Healthy", "acme_acme1": "Healthy"}
+    if restarts:
+        node.memory = load(dump(node.memory, "same boot"), restarts)
+    waits = {"acme_acme0": "Healthy", "acme_acme1": "a pod may still hold it as acme_acme0"}
+    assert node.look(ACME, *after) == node.look(ACME, *after) == waits
+    # Another number later: the container may have either.
+    later = a_bare_node("/dev/acme0", "c 195:8")
+    assert node.look(ACME, later, after[1]) == waits
+    assert [*node.look(ACME, *after, answer=node.nobody_holds_anything()).values()] == ["Healthy"] * 2
+
+
+def test_of_two_held_bare_nodes_that_exchange_their_numbers_neither_gets_the_other_ones() -> None:
+    node = Node()
+    node.look(ACME, *GPUS)
+    node.allocate("acme_acme0")
+    node.allocate("acme_acme1")
+    why = "the device plugged in now may not be the one that a pod got; delete that pod"
+    for _ in range(2):
+        assert node.look(ACME, *EXCHANGED) == {"acme_acme0": why, "acme_acme1": why}
+    assert [*node.look(ACME, *GPUS).values()] == ["Healthy"] * 2
+
+
+def test_after_a_boot_the_numbers_of_bare_nodes_say_nothing() -> None:
+    node = Node()
+    node.look(ACME, *GPUS)
+    node.allocate("acme_acme0")
+    node.allocate("acme_acme1")
+    node.memory = load(dump(node.memory, "a boot"), "another boot")
+    for _ in range(2):
+        assert [*node.look(ACME, *EXCHANGED).values()] == ["Healthy"] * 2
+
+
+def test_numbers_that_a_held_bare_node_had_are_kept_up_to_a_limit_the_first_ones() -> None:
+    node = Node()
+    node.look(ACME, *GPUS)
+    node.allocate("acme_acme0")
+    for minor in range(2, HELD_LINK_LIMIT + 20):
+        node.look(ACME, a_bare_node("/dev/acme0", f"c 195:{minor}"))
+    assert len(node.memory.devices["acme_acme0"].earlier) == HELD_LINK_LIMIT
+    told = node.look(ACME, a_bare_node("/dev/acme0", "c 195:7"), a_bare_node("/dev/acme5", "c 195:0"))
+    assert told["acme_acme5"] == "a pod may still hold it as acme_acme0"
 
 
 def test_a_group_with_the_number_of_one_that_has_gone_waits_for_nobody() -> None:

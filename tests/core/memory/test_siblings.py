@@ -428,3 +428,20 @@ def test_without_a_serial_number_a_shared_value_says_at_which_port_siblings_were
     assert node.inventory.links()[part_2] is None
     node.look(rules, *a_card("3", every, 30, serial))
     assert node.inventory.links()[part_2] == "/dev/ttyUSB2"
+
+
+@pytest.mark.parametrize("keys", ["", 'identity = ["HALF"]', 'identity = ["PART"]'])
+def test_a_sibling_that_is_forgotten_keeps_no_other_one_from_its_pod(keys: str) -> None:
+    node, rules = Node(), rule("x", keys)
+    told = node.look(rules, *a_card("1", {0: 0, 1: 1}, 10))
+    own = id_of(node, "/dev/ttyUSB0")
+    node.allocate(own)
+    for _ in range(2):
+        node.now += 1000.0
+        held = frozenset({("example.com/x", own)})
+        answer = Answer(held, node.now, complete=True, checkpointed=frozenset({own}))
+        told = node.look(rules, *a_card("1", {0: 0}, 10), answer=answer)
+    assert told == {own: "Healthy"}
+    node.look(rules)
+    assert set(node.look(rules, *a_card("1", {0: 0, 1: 1}, 20)).values()) == {"Healthy"}
+    assert node.inventory.links()[own] == "/dev/ttyUSB0"

@@ -160,3 +160,17 @@ def test_a_unit_that_joins_a_kit_did_not_come_from_the_port_of_one_that_stays() 
     node.allocate(kit)
     assert node.look(OF_HALF, *one, *a_card("3", {0: 1, 1: 2}, 20, None)) == {kit: "Healthy"}
     assert all_links_lead(node) == {"/dev/ttyUSB0", "/dev/ttyUSB1", "/dev/ttyUSB2"}
+
+
+@pytest.mark.parametrize("port", ["1", "2"])
+@pytest.mark.parametrize("rules", [ANY, BY_HALF], ids=["each", "by a property"])
+def test_a_guess_at_another_port_is_one_at_each_former_port(rules: str, port: str) -> None:
+    node = Node()
+    node.look(rules, *a_card("1", {0: 0, 1: 1}, 10))
+    node.look(rules, *a_card("2", {0: 0, 1: 1}, 20))
+    # No pod holds any of them: it is taken for the first one.
+    node.look(rules, *a_card("3", {1: 0}, 30))
+    node.allocate(id_of(node, "/dev/ttyUSB0"))
+    for _ in range(2):
+        node.look(rules, *a_card(port, {0: 0, 1: 1}, 40))
+        assert all_links_lead(node) == {None}

@@ -36,6 +36,8 @@ class Home(NamedTuple):
     stayed   the numbers of those that have not left since, by sys path
     others   what is remembered at the other spots where they may have been
     former   the spots at other ports where they may have been
+    left     those of them where nothing is now -> the numbers that are remembered there
+    goes     whether what is remembered there goes along: these siblings were there, and nothing else
     is_open  whether the numbers at these spots differ, so that nobody can tell which ones are theirs
     """
 
@@ -46,6 +48,8 @@ class Home(NamedTuple):
     stayed: Mapping[str, int]
     others: Sequence[Known] = ()
     former: Sequence[Spot] = ()
+    left: Mapping[Spot, Mapping[int, Seen]] = {}
+    goes: bool = False
     is_open: bool = False
 
     def ids(self, number: int) -> frozenset[str]:
@@ -77,9 +81,13 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         home = former.spots[0]
         before, known = _seen_at(home, past, group), past.known_at(home)
         is_open = len({_signature(_seen_at(each, past, ())) for each in former.spots}) > 1
+    left = former.left(home, before)
+    goes = has_serial(spot) and not is_open
     known = {**former.known(before.keys() - known.keys()), **known}
+    if goes:
+        known = former.merged(known, left)
     others = [each for other in former.may_be if other != home for each in past.known_at(other).values()]
-    return Home(seen, home, before, known, _stayed(before, paths), others, former.alike, is_open)
+    return Home(seen, home, before, known, _stayed(before, paths), others, former.alike, left, goes, is_open)
 
 
 class _Former:
@@ -91,10 +99,10 @@ class _Former:
     """
 
     def __init__(self, group: Iterable[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:
-        self._past = past
+        self._spot, self._past = spot, past
         ids = _ids_of(group, told)
         told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
-        self.alike = [each for each in past.alike(spot.serial, spot.within) if each != spot]
+        self.alike = sorted(each for each in past.alike(spot.serial, spot.within) if each != spot)
         self._empty = [each for each in self.alike if each not in at]
         spots = [each for each in self._empty if each in told_at]
         if has_serial(spot):
@@ -106,14 +114,31 @@ class _Former:
             spots += [each for each in taken if ids.isdisjoint(_ids_of(at[each], told))]
             self.spots = self.may_be = spots
 
+    def left(self, home: Spot, before: Mapping[int, Seen]) -> Mapping[Spot, Mapping[int, Seen]]:
+        """The numbers that are remembered where these siblings were before they came here.
+
+        If they are at home, those are the ports where they were last seen at the paths that they have here.
+        """
+        seen = {spot: _seen_at(spot, self._past, ()) for spot in self.spots if spot in self._empty}
+        if home != self._spot:
+            return seen
+        here = _gone(before)
+        return {spot: numbers for spot, numbers in seen.items() if _gone(numbers) == here}
+
     def known(self, numbers: AbstractSet[int]) -> Mapping[int, Known]:
         """What is remembered of siblings that had these numbers there, and have not come yet."""
-        found: dict[int, Known] = {}
-        for spot in self._empty if numbers else ():
+        return self.merged({}, self._empty if numbers else (), numbers)
+
+    def merged(
+        self, known: Mapping[int, Known], spots: Iterable[Spot], numbers: AbstractSet[int] | None = None
+    ) -> Mapping[int, Known]:
+        """The same with what is remembered at these spots, too, of some numbers or of all."""
+        found = {**known}
+        for spot in spots:
             there = self._past.known_at(spot)
-            for number in there.keys() & numbers:
-                known, other = there[number], found.get(number, Known("", "", is_held=False))
-                is_held, ids = known.is_held or other.is_held, known.ids | other.ids
+            for number in there.keys() if numbers is None else there.keys() & numbers:
+                more, other = there[number], found.get(number, Known("", "", is_held=False))
+                is_held, ids = more.is_held or other.is_held, more.ids | other.ids
                 found[number] = other._replace(is_held=is_held, ids=ids)
         return found
 
@@ -125,6 +150,10 @@ def _ids_of(nodes: Iterable[UdevDevice], told: Told) -> frozenset[str]:
 
 def _stayed(before: Mapping[int, Seen], paths: Mapping[tuple[str, int], str]) -> Mapping[str, int]:
     return {paths[each[:2]]: number for number, each in before.items() if each[:2] in paths}
+
+
+def _gone(numbers: Mapping[int, Seen]) -> Mapping[int, Seen]:
+    return {number: seen.gone for number, seen in numbers.items()}
 
 
 def _is_known(spot: Spot, past: Past) -> bool:

@@ -39,7 +39,7 @@ NOT_SEEN = Seen(is_late=True)
 class Numbered(NamedTuple):
     """The siblings at one spot, as in `Plugged`; `in_doubt` are sys paths.
 
-    doubted  the spot at another port from which they may have come -> what is still known of its numbers
+    doubted  the spots at other ports from which they may have come -> what is still known of their numbers
     """
 
     numbers: Mapping[str, int]
@@ -72,13 +72,13 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
     )
     is_in_doubt = bool(new) and nobody_can_tell and home.may_hold(missing, sure.values())
-    doubted: Mapping[Spot, Mapping[int, Seen]] = {}
+    doubtful: Collection[int] = ()
     if is_in_doubt and len(new) > len(missing):
         # Some were never seen before, so even as many as are missing may be those, the next time.
-        before = _not_seen(before, [n for n in missing if _may_have_come(n, new, home, told)])
-        if home.spot != spot and home.spot not in at:
-            doubted = {home.spot: {n: each.gone for n, each in before.items()}}
+        doubtful = [n for n in missing if _may_have_come(n, new, home, told)]
+        before = _not_seen(before, doubtful)
     if new and are_others and not is_in_doubt:
+        doubtful = missing
         before = _guessed(before, missing, len(new), is_all=not sure)
         missing = sorted(before.keys() - sure.values())
     unused = [number for number in range(len(before) + len(new)) if number not in before]
@@ -89,13 +89,15 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
         sure = numbers
     siblings = {number: each.gone for number, each in before.items()}
     siblings |= {sure[path]: each for path, each in seen.items() if path in sure}
+    now = _with_late(spot, siblings, before)
+    here = {number: each.gone for number, each in now.items()}
     return Numbered(
         numbers,
-        _with_late(spot, siblings, before),
+        now,
         paths if is_in_doubt else (),
         came if is_unsettled else (),
         home.former,
-        doubted,
+        {each: here if home.goes else _not_seen(were, doubtful) for each, were in home.left.items()},
     )
 
 
@@ -161,6 +163,8 @@ class _Seats(NamedTuple):
 
 
 def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: Spot, told: Told) -> _Seats:
+    if _are_those(came, missing, home, spot, told):
+        return _Seats({}, disputed=False)
     alike: dict[tuple[str, ...], list[str]] = {}
     for path in came:
         if path in told:
@@ -177,13 +181,27 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
         apart = at_others.intersection(ids).difference(*map(home.ids, numbers))
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
         is_late = _may_be_others(numbers, home.before)
-        is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
+        is_ordered = not (is_late or (home.is_open and len(numbers) > 1))
+        is_ordered = is_ordered and _came_in_order(spot, [came[path] for path in alike[ids]])
         if is_told and is_ordered and not is_any_lost and not apart:
             taken |= zip(alike[ids], numbers, strict=True)
             continue
         # One that was at another spot is known by its value, unless several have come with it.
         disputed = disputed or bool(numbers) or (bool(apart) and not len(apart) == len(alike[ids]) == 1)
     return _Seats(taken, disputed)
+
+
+def _are_those(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: Spot, told: Told) -> bool:
+    """Whether their order says which ones have come, and no property speaks against it."""
+    return (
+        len(came) == len(missing)
+        and not (home.others or home.is_open or _may_be_others(missing, home.before))
+        and _came_in_order(spot, [*came.values()])
+        and all(
+            not (ids := home.ids(number)) or not ids.isdisjoint(told.get(path, ids))
+            for path, number in zip(came, missing, strict=True)
+        )
+    )
 
 
 def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool:

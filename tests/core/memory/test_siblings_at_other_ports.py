@@ -163,14 +163,43 @@ def test_a_unit_that_joins_a_kit_did_not_come_from_the_port_of_one_that_stays() 
 
 
 @pytest.mark.parametrize("port", ["1", "2"])
-@pytest.mark.parametrize("rules", [ANY, BY_HALF], ids=["each", "by a property"])
-def test_a_guess_at_another_port_is_one_at_each_former_port(rules: str, port: str) -> None:
+@pytest.mark.parametrize(
+    ("rules", "serial"), [(ANY, "CARD"), (BY_HALF, "CARD"), (BY_HALF, "0001"), (BY_HALF, None)]
+)
+def test_a_guess_at_another_port_is_one_at_each_former_port(
+    rules: str, serial: str | None, port: str
+) -> None:
     node = Node()
-    node.look(rules, *a_card("1", {0: 0, 1: 1}, 10))
-    node.look(rules, *a_card("2", {0: 0, 1: 1}, 20))
+    node.look(rules, *a_card("1", {0: 0, 1: 1}, 10, serial))
+    node.look(rules, *a_card("2", {0: 0, 1: 1}, 20, serial))
     # No pod holds any of them: it is taken for the first one.
-    node.look(rules, *a_card("3", {1: 0}, 30))
+    node.look(rules, *a_card("3", {1: 0}, 30, serial))
     node.allocate(id_of(node, "/dev/ttyUSB0"))
     for _ in range(2):
-        node.look(rules, *a_card(port, {0: 0, 1: 1}, 40))
+        node.look(rules, *a_card(port, {0: 0, 1: 1}, 40, serial))
         assert all_links_lead(node) == {None}
+
+
+def test_what_came_since_at_another_port_is_known_at_the_former_one() -> None:
+    """Only one of its ports was bound when the card came there, and the others before a pod got one."""
+    node = Node()
+    node.look(ANY, *a_card("1", EVERY, 10))
+    node.look(ANY, *a_card("2", {0: 0}, 20))
+    node.look(ANY, *a_card("2", EVERY, 20))
+    links = node.inventory.links()
+    node.allocate(id_of(node, "/dev/ttyUSB2"))
+    node.look(ANY, *a_card("1", EVERY, 30))
+    assert node.inventory.links() == links
+
+
+def test_a_card_leaves_the_numbers_of_its_twin_alone() -> None:
+    """Both have one serial number. One of them has more ports of its own."""
+    node = Node()
+    node.look(ANY, *a_card("1", EVERY, 10), *a_card("2", {0: 4, 1: 5}, 20))
+    own = id_of(node, "/dev/ttyUSB3")
+    node.allocate(own)
+    node.look(ANY, *a_card("2", {0: 4, 1: 5}, 20))
+    # The twin is bound again, and has one more.
+    node.look(ANY, *a_card("2", {0: 4, 1: 5, 2: 6}, 40))
+    node.look(ANY, *a_card("1", EVERY, 50), *a_card("2", {0: 4, 1: 5, 2: 6}, 40))
+    assert node.inventory.links()[own] == "/dev/ttyUSB3"

@@ -1,0 +1,111 @@
+"""Laws of siblings that move: a card with a serial number is at several ports as it is at one.
+
+What could not be told at one port cannot be told because the card was at several, nor after a restart. What
+could be told still can, unless a property is the identity: then ids that were left behind may contradict.
+"""
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from genericdp.core.memory.memory import resumed
+from genericdp.core.memory.saved import dump, load
+from tests.properties.searching import for_each_of_many
+from tests.properties.test_laws_of_the_kept_builder import Card, operations, told
+
+RULES = ("each", "all of the card", "by a property that several have", "grouped by a property")
+BY_ORDER = RULES[:2]
+
+
+class Pods:
+    """The pods on a node with a card: link -> the part that was there when the pod got it."""
+
+    def __init__(self, rules: str, serial: str | None) -> None:
+        self.card = Card(rules, serial)
+        self.got: dict[str, str | None] = {}
+
+    def follow(self, name: str, *arguments: object) -> None:
+        getattr(self.card, name)(*arguments)
+        now = self._parts()
+        held = (link for link in now if link.partition("@")[0] in self.card.memory.held)
+        self.got |= {link: now[link] for link in held if link not in self.got}
+
+    def have(self) -> dict[str, str | None]:
+        """The part that is behind each link now."""
+        now = self._parts()
+        return {link: now[link] for link in self.got}
+
+    def with_another_part(self) -> set[str]:
+        return {link for link, part in self.have().items() if part not in (None, self.got[link])}
+
+    def _parts(self) -> Mapping[str, str | None]:
+        nodes = {each.device_node: each for each in self.card.devices.values() if each.device_node}
+        return {
+            link: None if path is None else nodes[path].properties["PART"]
+            for link, path in self.card.inventory.links().items()
+        }
+
+
+@pytest.mark.parametrize("rules", RULES)
+@for_each_of_many
+@example(
+    history=[
+        ("plug", "1", frozenset({0, 1})),
+        ("plug", "2", frozenset({1})),
+        ("admit", 0),
+        ("plug", "1", frozenset({0, 1})),
+    ]
+)
+@example(
+    history=[
+        ("plug", "1", frozenset({0, 1})),
+        ("plug", "3", frozenset({0, 1})),
+        ("plug", "2", frozenset({1})),
+        ("admit", 0),
+        ("plug", "3", frozenset({0, 1})),
+    ]
+)
+@example(
+    history=[
+        ("bind", frozenset({0, 1, 2})),
+        ("plug", "2", frozenset({1, 2, 3})),
+        ("admit", 0),
+        ("plug", "1", frozenset({0, 1, 2, 3})),
+    ]
+)
+@given(history=st.lists(operations, max_size=10))
+def test_a_card_is_at_several_ports_as_it_is_at_one(rules: str, history: list[tuple[object, ...]]) -> None:
+    moves, stays = Pods(rules, "CARD"), Pods(rules, "CARD")
+    for name, *arguments in history:
+        moves.follow(str(name), *arguments)
+        stays.follow(str(name), *(("1", *arguments[1:]) if name == "plug" else arguments))
+        if [*moves.got.values()] != [*stays.got.values()] or stays.with_another_part():
+            break
+        assert moves.with_another_part() == set()
+        assert rules not in BY_ORDER or moves.have() == stays.have()
+
+
+@pytest.mark.parametrize("serial", ["CARD", "0001", None])
+@pytest.mark.parametrize("rules", RULES)
+@for_each_of_many
+@example(
+    history=[
+        ("plug", "1", frozenset({0, 1})),
+        ("plug", "3", frozenset({1})),
+        ("admit", 0),
+        ("plug", "2", frozenset({0, 1})),
+    ]
+)
+@given(history=st.lists(operations, max_size=10))
+def test_a_restart_tells_nothing_of_a_card_that_was_not_known(
+    rules: str, serial: str | None, history: list[tuple[object, ...]]
+) -> None:
+    card = Card(rules, serial)
+    for name, *arguments in history:
+        getattr(card, str(name))(*arguments)
+        again, _ = card.seen_by(card.builder)
+        card.memory = resumed(load(dump(card.memory)), card.now)
+        anew, _ = card.seen_by(card.new_builder())
+        assert told(anew) == told(again)

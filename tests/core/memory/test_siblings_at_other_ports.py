@@ -203,3 +203,48 @@ def test_a_card_leaves_the_numbers_of_its_twin_alone() -> None:
     node.look(ANY, *a_card("2", {0: 4, 1: 5, 2: 6}, 40))
     node.look(ANY, *a_card("1", EVERY, 50), *a_card("2", {0: 4, 1: 5, 2: 6}, 40))
     assert node.inventory.links()[own] == "/dev/ttyUSB3"
+
+
+@pytest.mark.parametrize("serial", ["CARD", "0001", None])
+def test_siblings_are_told_by_a_shared_value_although_more_were_bound_at_another_port(
+    serial: str | None,
+) -> None:
+    node = Node()
+    node.look(BY_HALF, *a_card("1", {0: 0, 1: 1}, 10, serial))
+    node.look(BY_HALF, *a_card("3", EVERY, 20, serial))
+    own = id_of(node, "/dev/ttyUSB1")
+    node.allocate(own)
+    node.look(BY_HALF, *a_card("2", {0: 0, 1: 1}, 30, serial))
+    assert node.inventory.links()[own] == "/dev/ttyUSB1"
+
+
+def test_a_unit_without_serial_number_takes_nothing_along_from_what_was_another_ones() -> None:
+    def of_another(devices: tuple[UdevDevice, ...]) -> tuple[UdevDevice, ...]:
+        return tuple(
+            replace(each, properties={**each.properties, "HALF": f"other {each.properties.get('HALF')}"})
+            for each in devices
+        )
+
+    node = Node()
+    node.look(BY_HALF, *a_card("1", {0: 0}, 10, None))
+    node.look(BY_HALF, *of_another(a_card("1", EVERY, 20, None)))
+    own = id_of(node, "/dev/ttyUSB0")
+    node.allocate(own)
+    node.look(BY_HALF)
+    node.look(BY_HALF, *a_card("2", {0: 0}, 30, None))
+    node.look(BY_HALF, *of_another(a_card("1", {1: 0}, 40, None)))
+    assert node.inventory.links()[own] is None
+
+
+def test_what_may_have_been_either_of_two_twins_takes_nothing_along() -> None:
+    node = Node()
+    twins = (*a_card("1", EVERY, 10), *a_card("2", {0: 4, 1: 5}, 20))
+    node.look(ANY, *twins)
+    links = node.inventory.links()
+    node.allocate(id_of(node, "/dev/ttyUSB3"))
+    node.allocate(id_of(node, "/dev/ttyUSB5"))
+    node.look(ANY)
+    node.look(ANY, *a_card("3", {0: 0, 1: 1}, 30))
+    node.look(ANY, *a_card("1", EVERY, 40), *a_card("2", {0: 4, 1: 5}, 50))
+    held = {link: path for link, path in links.items() if path in ("/dev/ttyUSB3", "/dev/ttyUSB5")}
+    assert held.items() <= node.inventory.links().items()

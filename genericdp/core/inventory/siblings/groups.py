@@ -65,7 +65,7 @@ class Groups:
         in_doubt: dict[Spot, Sequence[UdevDevice]] = {}
         unsettled: set[str] = set()
         homes: dict[Spot, Sequence[Spot]] = {}
-        doubted: dict[Spot, Mapping[int, Seen]] = {}
+        left: dict[Spot, Mapping[int, Seen]] = {}
         for spot in dict.fromkeys((*self.shared, *past.siblings, *self._alone(past))):
             group = self.at.get(spot, ())
             numbered = number(group, spot, past, told, self.at)
@@ -77,8 +77,8 @@ class Groups:
                 in_doubt[spot] = [node for node in group if node.sys_path in numbered.in_doubt]
             if numbered.homes:
                 homes[spot] = numbered.homes
-            doubted |= numbered.doubted
-        siblings |= doubted
+            left |= numbered.left
+        siblings |= left
         return Plugged(self.at, numbers, siblings, in_doubt, frozenset(unsettled), homes)
 
     def _alone(self, past: Past) -> Iterable[Spot]:

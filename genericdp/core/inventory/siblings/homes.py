@@ -9,6 +9,8 @@ The rules of this file:
   plugged in at the former port.
 * If it may be one of several ports, the first one counts as long as siblings have the same numbers at all of
   them.
+* What is found out about a unit with a serial number at one port is remembered at all that it has left. So it
+  does not matter at which port it comes next.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +39,7 @@ class Home(NamedTuple):
     others   what is remembered at the other spots where they may have been
     former   the spots at other ports where they may have been
     left     those of them where nothing is now -> the numbers that are remembered there
-    goes     whether what is remembered there goes along: these siblings were there, and nothing else
+    is_same  whether the same is remembered there as here: only these siblings can have been there
     is_open  whether the numbers at these spots differ, so that nobody can tell which ones are theirs
     """
 
@@ -49,7 +51,7 @@ class Home(NamedTuple):
     others: Sequence[Known] = ()
     former: Sequence[Spot] = ()
     left: Mapping[Spot, Mapping[int, Seen]] = {}
-    goes: bool = False
+    is_same: bool = False
     is_open: bool = False
 
     def ids(self, number: int) -> frozenset[str]:
@@ -82,12 +84,14 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         before, known = _seen_at(home, past, group), past.known_at(home)
         is_open = len({_signature(_seen_at(each, past, ())) for each in former.spots}) > 1
     left = former.left(home, before)
-    goes = has_serial(spot) and not is_open
+    is_same = has_serial(spot) and not is_open
     known = {**former.known(before.keys() - known.keys()), **known}
-    if goes:
+    if is_same:
         known = former.merged(known, left)
     others = [each for other in former.may_be if other != home for each in past.known_at(other).values()]
-    return Home(seen, home, before, known, _stayed(before, paths), others, former.alike, left, goes, is_open)
+    return Home(
+        seen, home, before, known, _stayed(before, paths), others, former.alike, left, is_same, is_open
+    )
 
 
 class _Former:
@@ -119,9 +123,9 @@ class _Former:
 
         If they are at home, those are the ports where they were last seen at the paths that they have here.
         """
-        seen = {spot: _seen_at(spot, self._past, ()) for spot in self.spots if spot in self._empty}
+        seen = {spot: _seen_at(spot, self._past, ()) for spot in self._empty}
         if home != self._spot:
-            return seen
+            return {spot: numbers for spot, numbers in seen.items() if spot in self.spots}
         here = _gone(before)
         return {spot: numbers for spot, numbers in seen.items() if _gone(numbers) == here}
 

@@ -39,7 +39,7 @@ NOT_SEEN = Seen(is_late=True)
 class Numbered(NamedTuple):
     """The siblings at one spot, as in `Plugged`; `in_doubt` are sys paths.
 
-    doubted  the spots at other ports from which they may have come -> what is still known of their numbers
+    left     the spots at other ports where they have been -> what is remembered there now
     """
 
     numbers: Mapping[str, int]
@@ -47,7 +47,7 @@ class Numbered(NamedTuple):
     in_doubt: Collection[str]
     unsettled: Collection[str]
     homes: Sequence[Spot]
-    doubted: Mapping[Spot, Mapping[int, Seen]]
+    left: Mapping[Spot, Mapping[int, Seen]]
 
 
 def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Numbered:
@@ -97,7 +97,7 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
         paths if is_in_doubt else (),
         came if is_unsettled else (),
         home.former,
-        {each: here if home.goes else _not_seen(were, doubtful) for each, were in home.left.items()},
+        {each: here if home.is_same else _not_seen(were, doubtful) for each, were in home.left.items()},
     )
 
 
@@ -163,8 +163,6 @@ class _Seats(NamedTuple):
 
 
 def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: Spot, told: Told) -> _Seats:
-    if _are_those(came, missing, home, spot, told):
-        return _Seats({}, disputed=False)
     alike: dict[tuple[str, ...], list[str]] = {}
     for path in came:
         if path in told:
@@ -181,27 +179,23 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
         apart = at_others.intersection(ids).difference(*map(home.ids, numbers))
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
         is_late = _may_be_others(numbers, home.before)
-        is_ordered = not (is_late or (home.is_open and len(numbers) > 1))
-        is_ordered = is_ordered and _came_in_order(spot, [came[path] for path in alike[ids]])
+        is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
         if is_told and is_ordered and not is_any_lost and not apart:
             taken |= zip(alike[ids], numbers, strict=True)
             continue
         # One that was at another spot is known by its value, unless several have come with it.
         disputed = disputed or bool(numbers) or (bool(apart) and not len(apart) == len(alike[ids]) == 1)
+    if disputed and not home.others and _agree(came, missing, home, told):
+        # One that is missing may be forgotten. Its number is not, so order tells.
+        return _Seats(taken, disputed=False)
     return _Seats(taken, disputed)
 
 
-def _are_those(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: Spot, told: Told) -> bool:
-    """Whether their order says which ones have come, and no property speaks against it."""
-    return (
-        len(came) == len(missing)
-        and not (home.others or home.is_open or _may_be_others(missing, home.before))
-        and _came_in_order(spot, [*came.values()])
-        and all(
-            not (ids := home.ids(number)) or not ids.isdisjoint(told.get(path, ids))
-            for path, number in zip(came, missing, strict=True)
-        )
-    )
+def _agree(came: Iterable[str], missing: Sequence[int], home: Home, told: Told) -> bool:
+    """Whether no property speaks against it that these, in their order, are all of the missing ones."""
+    ids = [home.ids(number) for number in missing]
+    had = [told.get(path, ()) for path in came]
+    return len(had) == len(ids) and not any(a and a.isdisjoint(b) for a, b in zip(ids, had, strict=True))
 
 
 def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool:

@@ -6,11 +6,14 @@ The rules of this file:
   containers, in the kubelet's `checkpoint`.
 * No answer is not evidence: a missing socket, an old kubelet or the kubelet's rate limit (100 calls a second,
   for all clients on the node together) give None, never "nobody".
+* An answer may be long. Everything else has its turn while it is taken. One that no node can have is none.
 * The kubelet passes on what other plugins say and does not check that it is UTF-8. So only what is needed is
   read, and names are read as bytes: one bad name does not hide the others.
 """
 
+import asyncio
 import os
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,7 +47,7 @@ class _Pod(Message):
 
 
 @message("holdings")
-class _Pods(Message):
+class ListedPods(Message):
     """The part of a ListPodResourcesResponse that tells the holdings."""
 
     pod_resources: Sequence[_Pod] = field(1)
@@ -54,6 +57,14 @@ _TIMEOUT_S = 5.0
 
 #: As in the kubelet's own client of this API: grpc's 4 MiB do not suffice on a node with many devices.
 _LONGEST_ANSWER = 16 << 20
+
+
+#: The most pods, containers, devices and ids that are read. There is a device for each id and NUMA node, so a
+#: node whose pods hold all 20,000 ids of a resource has some 40,000.
+_MOST_ENTRIES = 500_000
+
+#: How long nothing else has its turn, in seconds, unless a single pod takes longer.
+_TURN_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +116,42 @@ async def listed(socket_path: str) -> Listed | None:
         except (grpc.aio.AioRpcError, TimeoutError):
             return None
     try:
-        pods = _Pods.FromString(answer)
+        pods = ListedPods.FromString(answer)
     except DecodeError:
         return None
-    names = frozenset((_text(pod.namespace), _text(pod.name)) for pod in pods.pod_resources)
+    return await taken(pods) if _is_possible(pods) else None
+
+
+async def taken(answer: ListedPods) -> Listed:
+    """What an answer says. Everything else has its turn in between."""
+    names: set[PodName] = set()
     holdings: dict[tuple[str, str], set[Holder]] = {}
-    for pod in pods.pod_resources:
+    began = time.perf_counter()
+    for pod in answer.pod_resources:
+        names.add((_text(pod.namespace), _text(pod.name)))
         for container in pod.containers:
             holder = Holder(_text(pod.namespace), _text(pod.name), _text(container.name))
             for devices in container.devices:
                 resource = _text(devices.resource_name)
                 for id_ in devices.device_ids:
                     holdings.setdefault((resource, _text(id_)), set()).add(holder)
-    return Listed(names, {key: tuple(sorted(holders)) for key, holders in holdings.items()})
+        if time.perf_counter() - began > _TURN_S:
+            await asyncio.sleep(0)
+            began = time.perf_counter()
+    return Listed(frozenset(names), {key: tuple(sorted(holders)) for key, holders in holdings.items()})
+
+
+def _is_possible(pods: ListedPods) -> bool:
+    """Whether an answer has no more entries than a node can have."""
+    room = _MOST_ENTRIES - len(pods.pod_resources)
+    for pod in pods.pod_resources if room >= 0 else ():
+        room -= len(pod.containers)
+        for container in pod.containers if room >= 0 else ():
+            room -= len(container.devices)
+            room -= sum(len(devices.device_ids) for devices in container.devices) if room >= 0 else 0
+        if room < 0:
+            return False
+    return room >= 0
 
 
 def _text(name: bytes) -> str:

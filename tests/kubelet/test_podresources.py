@@ -1,5 +1,6 @@
 """Who holds what: asked of a kubelet that is late, old, busy, silent or very full."""
 
+import asyncio
 import socket
 from pathlib import Path
 
@@ -144,3 +145,53 @@ async def test_an_answer_of_a_very_full_node_is_read(short_dir: Path) -> None:
         told = await podresources.ask(str(short_dir / "kubelet.sock"))
         assert told is not None
         assert len(told) == 30_000
+
+
+def with_pods(*pods: api.PodResources) -> bytes:
+    return api.ListPodResourcesResponse(pod_resources=pods).SerializeToString()
+
+
+def with_devices(ids: int, devices: int = 1, containers: int = 1) -> api.PodResources:
+    device = api.ContainerDevices(resource_name=FTDI, device_ids=["x"] * ids)
+    container = api.ContainerResources(name="main", devices=[device] * devices)
+    return api.PodResources(name="app", namespace="lab", containers=[container] * containers)
+
+
+@pytest.mark.parametrize(
+    ("possible", "impossible"),
+    [
+        ([with_devices(1, 1, 1)] * 4, [with_devices(1, 1, 1)] * 5),
+        ([api.PodResources(name="app")] * 16, [api.PodResources(name="app")] * 17),
+        ([with_devices(0, 0, 15)], [with_devices(0, 0, 16)]),
+        ([with_devices(0, 14)], [with_devices(0, 15)]),
+        ([with_devices(13)], [with_devices(14)]),
+    ],
+    ids=["all", "pods", "containers", "devices", "ids"],
+)
+async def test_an_answer_with_more_entries_than_a_node_can_have_says_nothing(
+    short_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    possible: list[api.PodResources],
+    impossible: list[api.PodResources],
+) -> None:
+    monkeypatch.setattr(podresources, "_MOST_ENTRIES", 16)
+    for pods, is_read in ((possible, True), (impossible, False)):
+        async with a_grpc_server(short_dir / "kubelet.sock", saying(with_pods(*pods))):
+            answer = await podresources.listed(str(short_dir / "kubelet.sock"))
+            assert (answer is not None) is is_read
+
+
+async def test_everything_else_has_its_turn_after_each_pod_that_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def count() -> None:
+        while True:
+            turns.append(None)
+            await asyncio.sleep(0)
+
+    turns: list[None] = []
+    monkeypatch.setattr(podresources, "_TURN_S", 0.0)
+    other = asyncio.ensure_future(count())
+    await podresources.taken(podresources.ListedPods.FromString(with_pods(*[with_devices(1)] * 100)))
+    other.cancel()
+    assert len(turns) == 100

@@ -185,5 +185,6 @@ def usb_numbers(usb: UdevDevice) -> tuple[int, int] | None:
 
 
 def _number(text: str) -> int | None:
+    """A number that Linux can give to a NUMA node, a bus or a device on it: it has fewer than 5 digits."""
     text = text.strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 5 else None

@@ -294,6 +294,8 @@ def at_numa(*nodes: str) -> UdevDevice:
         (("", ""), None),
         (("²",), None),
         (("9" * 5000,), None),
+        (("9999",), 9999),
+        (("10000", "1"), 1),
     ],
 )
 def test_the_numa_node_is_that_of_the_nearest_ancestor_that_has_one(

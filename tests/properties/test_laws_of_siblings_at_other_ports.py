@@ -1,7 +1,6 @@
 """Laws of siblings that move: a card with a serial number is at several ports as it is at one.
 
-What could not be told at one port cannot be told because the card was at several, nor after a restart. What
-could be told still can, unless a property is the identity: then ids that were left behind may contradict.
+A restart changes nothing, either, whatever tells the siblings.
 """
 
 from collections.abc import Mapping
@@ -15,8 +14,8 @@ from genericdp.core.memory.saved import dump, load
 from tests.properties.searching import for_each_of_many
 from tests.properties.test_laws_of_the_kept_builder import Card, operations, told
 
-RULES = ("each", "all of the card", "by a property that several have", "grouped by a property")
-BY_ORDER = RULES[:2]
+BY_ORDER = ("each", "all of the card")
+BY_VALUE = ("by a property that several have", "grouped by a property")
 
 
 class Pods:
@@ -48,7 +47,7 @@ class Pods:
         }
 
 
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("rules", BY_ORDER)
 @for_each_of_many
 @example(
     history=[
@@ -83,12 +82,11 @@ def test_a_card_is_at_several_ports_as_it_is_at_one(rules: str, history: list[tu
         stays.follow(str(name), *(("1", *arguments[1:]) if name == "plug" else arguments))
         if [*moves.got.values()] != [*stays.got.values()] or stays.with_another_part():
             break
-        assert moves.with_another_part() == set()
-        assert rules not in BY_ORDER or moves.have() == stays.have()
+        assert moves.have() == stays.have()
 
 
 @pytest.mark.parametrize("serial", ["CARD", "0001", None])
-@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("rules", [*BY_ORDER, *BY_VALUE])
 @for_each_of_many
 @example(
     history=[

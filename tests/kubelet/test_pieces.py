@@ -65,3 +65,18 @@ def test_a_document_that_is_cut_off_is_an_error(document: Any, at_once: int, dat
 def test_what_is_not_json_is_an_error(text: str) -> None:
     with pytest.raises(ValueError):
         taken_apart(text.encode(), 1, {"a": []})
+
+
+@pytest.mark.parametrize("what", ["[{}]", '["{}"]', '"{}"', "{}"])
+def test_a_value_longer_than_the_limit_is_an_error(what: str) -> None:
+    with patch("genericdp.kubelet.pieces.LONGEST_VALUE", 100), patch("genericdp.kubelet.pieces._AT_ONCE", 10):
+        short, long = (what.replace("{}", "1" * count) for count in (90, 300))
+        for value in (short, long):
+            pieces = Pieces(io.BytesIO(f'{{"a": {value}, "b": 1}}'.encode()))
+            keys = pieces.members()
+            assert next(keys) == "a"
+            if value == short:
+                assert pieces.value() == json.loads(short)
+                continue
+            with pytest.raises(ValueError, match="a value is too long"):
+                pieces.value()

@@ -248,3 +248,17 @@ def test_what_may_have_been_either_of_two_twins_takes_nothing_along() -> None:
     node.look(ANY, *a_card("1", EVERY, 40), *a_card("2", {0: 4, 1: 5}, 50))
     held = {link: path for link, path in links.items() if path in ("/dev/ttyUSB3", "/dev/ttyUSB5")}
     assert held.items() <= node.inventory.links().items()
+
+
+@pytest.mark.parametrize("serial", ["CARD", "0001", None])
+def test_siblings_are_remembered_as_there_at_no_port_that_they_have_left(serial: str | None) -> None:
+    node = Node()
+    node.look(BY_HALF, *a_card("1", EVERY, 10, serial))
+    node.look(BY_HALF, *a_card("2", {0: 0, 1: 1}, 20, serial))
+    assert len(node.memory.siblings) == 2
+    there = {
+        spot.port.rpartition(" ")[2]
+        for spot, numbers in node.memory.siblings.items()
+        if any(seen.is_there for seen in numbers.values())
+    }
+    assert there == {"2"}

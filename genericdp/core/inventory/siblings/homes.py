@@ -14,7 +14,6 @@ The rules of this file:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from genericdp.core.buses.video import order_of
@@ -85,9 +84,10 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         is_open = len({_signature(_seen_at(each, past, ())) for each in former.spots}) > 1
     left = former.left(home, before)
     is_same = has_serial(spot) and not is_open
-    known = {**former.known(before.keys() - known.keys()), **known}
+    # Some may not have come yet, and be remembered elsewhere.
+    known = {**_merged(map(past.known_at, former.empty)), **known}
     if is_same:
-        known = former.merged(known, left)
+        known = _merged((known, *map(past.known_at, left)))
     others = [each for other in former.may_be if other != home for each in past.known_at(other).values()]
     return Home(
         seen, home, before, known, _stayed(before, paths), others, former.alike, left, is_same, is_open
@@ -98,6 +98,7 @@ class _Former:
     """The spots at other ports where siblings may have been before.
 
     alike   where a node with their serial number and place is remembered
+    empty   those of them where nothing is plugged in
     spots   those of them where they were, as far as properties or the serial number say
     may_be  those where any node of their unit may have been
     """
@@ -107,12 +108,12 @@ class _Former:
         ids = _ids_of(group, told)
         told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
         self.alike = sorted(each for each in past.alike(spot.serial, spot.within) if each != spot)
-        self._empty = [each for each in self.alike if each not in at]
-        spots = [each for each in self._empty if each in told_at]
+        self.empty = [each for each in self.alike if each not in at]
+        spots = [each for each in self.empty if each in told_at]
         if has_serial(spot):
             # Properties do not say that the other siblings of the unit have not been at a port.
-            self.alike = self.may_be = self._empty
-            self.spots: Sequence[Spot] = spots or self._empty
+            self.alike = self.may_be = self.empty
+            self.spots: Sequence[Spot] = spots or self.empty
         else:
             taken = (each for each in self.alike if each in at and each in told_at)
             spots += [each for each in taken if ids.isdisjoint(_ids_of(at[each], told))]
@@ -123,28 +124,21 @@ class _Former:
 
         If they are at home, those are the ports where they were last seen at the paths that they have here.
         """
-        seen = {spot: _seen_at(spot, self._past, ()) for spot in self._empty}
+        were = {spot: _gone(_seen_at(spot, self._past, ())) for spot in self.empty}
         if home != self._spot:
-            return {spot: numbers for spot, numbers in seen.items() if spot in self.spots}
+            return {spot: numbers for spot, numbers in were.items() if spot in self.spots}
         here = _gone(before)
-        return {spot: numbers for spot, numbers in seen.items() if _gone(numbers) == here}
+        return {spot: numbers for spot, numbers in were.items() if numbers == here}
 
-    def known(self, numbers: AbstractSet[int]) -> Mapping[int, Known]:
-        """What is remembered of siblings that had these numbers there, and have not come yet."""
-        return self.merged({}, self._empty if numbers else (), numbers)
 
-    def merged(
-        self, known: Mapping[int, Known], spots: Iterable[Spot], numbers: AbstractSet[int] | None = None
-    ) -> Mapping[int, Known]:
-        """The same with what is remembered at these spots, too, of some numbers or of all."""
-        found = {**known}
-        for spot in spots:
-            there = self._past.known_at(spot)
-            for number in there.keys() if numbers is None else there.keys() & numbers:
-                more, other = there[number], found.get(number, Known("", "", is_held=False))
-                is_held, ids = more.is_held or other.is_held, more.ids | other.ids
-                found[number] = other._replace(is_held=is_held, ids=ids)
-        return found
+def _merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:
+    """What is remembered at several spots where siblings have the same numbers."""
+    found: dict[int, Known] = {}
+    for known in every:
+        for number, more in known.items():
+            one = found.setdefault(number, more)
+            found[number] = one._replace(is_held=one.is_held or more.is_held, ids=one.ids | more.ids)
+    return found
 
 
 def _ids_of(nodes: Iterable[UdevDevice], told: Told) -> frozenset[str]:

@@ -9,7 +9,7 @@ Reading order:
     streams       who follows the list of a plugin, and which of them is the kubelet
     requests      which requests are too large to be answered; who sent them
     responses     values of the core as messages
-    deadline      how long a call to the kubelet may take
+    deadline      how long a call to the kubelet, and a turn in the event loop, may take
     settling      answers that wait until it is saved who has what
     plugin        one resource as a DevicePlugin service
     registration  the life of one resource's registration; read `serve` from top to bottom

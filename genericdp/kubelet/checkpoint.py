@@ -14,12 +14,10 @@ The rules of this file:
   (`UpdateAllocatedDevices`), and writes the file after each list of a plugin and each allocation.
 """
 
-import asyncio
 import base64
 import contextlib
 import os
 import stat
-import time
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
@@ -33,6 +31,7 @@ from genericdp.core.rules.name import cdi_kind, env_names
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError, what_is_short
 from genericdp.kubelet.api.deviceplugin import ContainerAllocateResponse
+from genericdp.kubelet.deadline import Turn
 from genericdp.kubelet.pieces import Pieces
 
 NAME = "kubelet_internal_checkpoint"
@@ -40,9 +39,6 @@ NAME = "kubelet_internal_checkpoint"
 #: The longest file that is read, in bytes. A node with 250 pods has less than 1 MiB; one whose pods hold all
 #: 20,000 ids of a resource has 2 to 16 MiB for these.
 LONGEST = 64 << 20
-
-#: How long nothing else has its turn, in seconds, unless a single entry takes longer.
-_TURN_S = 0.002
 
 _HINT = "until it can be read, what only an init container may hold is not given to other pods"
 
@@ -184,14 +180,12 @@ def _links(answer: ContainerAllocateResponse, link_dir: str) -> tuple[str, ...]:
 
 async def _each(path: str, take: Callable[[Any], None]) -> None:
     """Take each entry; everything else has its turn in between. Raises one of _UNREADABLE."""
-    began = time.perf_counter()
+    turn = Turn()
     with contextlib.closing(_steps(path)) as steps:
         for entries in steps:
             for entry in entries:
                 take(entry)
-            if time.perf_counter() - began > _TURN_S:
-                await asyncio.sleep(0)
-                began = time.perf_counter()
+            await turn.end_if_long()
 
 
 def _steps(path: str) -> Generator[Sequence[Any], None, None]:

@@ -54,9 +54,7 @@ def remove(path: str) -> None:
     except OSError as error:
         # Where nothing can be written, unlink(2) says so even of a name that does not exist.
         if os.path.lexists(path):
-            _log.warning(
-                "a socket that is no longer used cannot be removed", socket=path, error=error.strerror
-            )
+            _log.warning("cannot remove an unused socket", socket=path, error=error.strerror)
 
 
 def report_strangers(directory: str, names: Iterable[str]) -> None:

@@ -2,8 +2,7 @@
 
 The rules of this file:
 
-* No step takes longer than its longest value, which has a limit, and nothing is kept of what was taken. So
-  whoever reads a long document can do something else in between.
+* Values are decoded one at a time, and none is kept. A value has a limit, and so has the time that it takes.
 * A document that is cut off, or that more follows, is an error, as it is with `json.loads`.
 """
 

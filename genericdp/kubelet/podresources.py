@@ -11,11 +11,10 @@ The rules of this file:
   read, and names are read as bytes: one bad name does not hide the others.
 """
 
-import asyncio
 import os
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import grpc
 import grpc.aio
@@ -23,7 +22,7 @@ from google.protobuf.message import DecodeError
 
 from genericdp.core.status.holdings import Holder, Holdings, PodName
 from genericdp.kubelet.api import podresources as api
-from genericdp.kubelet.deadline import enforced
+from genericdp.kubelet.deadline import Turn, enforced
 from genericdp.messages import Message, field, message
 
 
@@ -62,9 +61,6 @@ _LONGEST_ANSWER = 16 << 20
 #: The most pods, containers, devices and ids that are read. There is a device for each id and NUMA node, so a
 #: node whose pods hold all 20,000 ids of a resource has some 40,000.
 _MOST_ENTRIES = 500_000
-
-#: How long nothing else has its turn, in seconds, unless a single pod takes longer.
-_TURN_S = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +122,7 @@ async def taken(answer: ListedPods) -> Listed:
     """What an answer says. Everything else has its turn in between."""
     names: set[PodName] = set()
     holdings: dict[tuple[str, str], set[Holder]] = {}
-    began = time.perf_counter()
+    turn = Turn()
     for pod in answer.pod_resources:
         names.add((_text(pod.namespace), _text(pod.name)))
         for container in pod.containers:
@@ -135,23 +131,24 @@ async def taken(answer: ListedPods) -> Listed:
                 resource = _text(devices.resource_name)
                 for id_ in devices.device_ids:
                     holdings.setdefault((resource, _text(id_)), set()).add(holder)
-        if time.perf_counter() - began > _TURN_S:
-            await asyncio.sleep(0)
-            began = time.perf_counter()
+        await turn.end_if_long()
     return Listed(frozenset(names), {key: tuple(sorted(holders)) for key, holders in holdings.items()})
 
 
 def _is_possible(pods: ListedPods) -> bool:
-    """Whether an answer has no more entries than a node can have."""
-    room = _MOST_ENTRIES - len(pods.pod_resources)
-    for pod in pods.pod_resources if room >= 0 else ():
-        room -= len(pod.containers)
-        for container in pod.containers if room >= 0 else ():
-            room -= len(container.devices)
-            room -= sum(len(devices.device_ids) for devices in container.devices) if room >= 0 else 0
-        if room < 0:
-            return False
-    return room >= 0
+    """Whether an answer has no more entries than a node can have. Goes through no more than so many."""
+    return all(total <= _MOST_ENTRIES for total in accumulate(_sizes(pods)))
+
+
+def _sizes(pods: ListedPods) -> Iterator[int]:
+    """The lengths of all lists in an answer."""
+    yield len(pods.pod_resources)
+    for pod in pods.pod_resources:
+        yield len(pod.containers)
+        for container in pod.containers:
+            yield len(container.devices)
+            for devices in container.devices:
+                yield len(devices.device_ids)
 
 
 def _text(name: bytes) -> str:

@@ -34,7 +34,7 @@ async def test_a_stop_ends_although_no_socket_can_be_removed(
             caplog.clear()
             with read_only(directory):
                 await scene.service.stop()
-            assert caplog.messages == ["a socket that is no longer used cannot be removed"]
+            assert caplog.messages == ["cannot remove an unused socket"]
             # The next one sweeps it away.
             await scene.service.start()
             await scene.until_allocatable(1)

@@ -14,7 +14,7 @@ from genericdp.core.memory.answer import Named
 from genericdp.core.rules.name import cdi_kind
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
-from genericdp.kubelet import checkpoint
+from genericdp.kubelet import deadline
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.checkpoint import LONGEST, NAME, Checkpoint, answers_in, names_holders, read
 from genericdp.simulator.devices import checkpoint as simulated
@@ -115,7 +115,7 @@ async def test_everything_else_has_its_turn_while_a_checkpoint_is_read(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between any two entries, and between any two resources in the rest, once the time of a turn is up."""
-    monkeypatch.setattr(checkpoint, "_TURN_S", -1.0)
+    monkeypatch.setattr(deadline, "TURN_S", -1.0)
     ids = [f"a{n}" for n in range(100)]
     registered = {f"example.com/r{n}": ids for n in range(50)}
     simulated.write(directory, simulated.render(map(an_entry, ids), registered))
@@ -133,7 +133,7 @@ async def test_everything_else_has_its_turn_while_a_checkpoint_is_read(
 async def test_a_checkpoint_that_changes_while_it_is_read_is_the_one_before_or_an_error(
     directory: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    monkeypatch.setattr(checkpoint, "_TURN_S", -1.0)
+    monkeypatch.setattr(deadline, "TURN_S", -1.0)
     path = directory / NAME
     simulated.write(directory, simulated.render(map(an_entry, "abc"), {}))
     os.utime(path, (0, 0))

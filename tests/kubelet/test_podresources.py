@@ -9,7 +9,7 @@ import grpc.aio
 import pytest
 
 from genericdp.core.status.holdings import Holder
-from genericdp.kubelet import podresources
+from genericdp.kubelet import deadline, podresources
 from genericdp.kubelet.api import podresources as api
 from genericdp.simulator import Container, Kubelet, ManualClock, Pod
 from tests.scenes.answering import a_grpc_server
@@ -190,7 +190,7 @@ async def test_everything_else_has_its_turn_after_each_pod_that_takes_long(
             await asyncio.sleep(0)
 
     turns: list[None] = []
-    monkeypatch.setattr(podresources, "_TURN_S", 0.0)
+    monkeypatch.setattr(deadline, "TURN_S", -1.0)
     other = asyncio.ensure_future(count())
     await podresources.taken(podresources.ListedPods.FromString(with_pods(*[with_devices(1)] * 100)))
     other.cancel()

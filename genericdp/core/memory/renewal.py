@@ -179,7 +179,7 @@ class Renewal:
         if (device.spots, device.also) == (known.device.spots, known.device.also):
             return known.earlier, known.docks
         here = {*device.spots}
-        # Any path may have the number of a bare node that a pod got. After a boot, only a lost path says so.
+        # A container keeps its number, which any path may get. After a boot, only that of a lost path counts.
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
         may_have = (*known.earlier, *(known.also if has_lost or known.is_of_this_boot else ()))
         numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)][:HELD_LINK_LIMIT]

@@ -1,8 +1,9 @@
 """Law: what a builder keeps between two steps only saves time, and a second look takes nothing from a pod.
 
 A card moves from port to port, each time with some of its own ports bound, while pods hold some. A new
-builder, as after an edit, tells the kubelet and the pods the same as the kept one. A second look changes
-nothing for a pod, and withdraws nothing. It may offer a device about which there was a doubt.
+builder, as after an edit, tells the kubelet and the pods the same as the kept one, also if the memory was
+saved and read in between, as in a restart. A second look changes nothing for a pod, and withdraws nothing. It
+may offer a device about which there was a doubt.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.memory.memory import Memory, after_allocate
+from genericdp.core.memory.memory import Memory, after_allocate, resumed
+from genericdp.core.memory.saved import dump, load
 from genericdp.core.memory.take import take_inventory
 from tests.properties.searching import for_each_of_many
 from tests.properties.test_laws_of_the_holdings import table
@@ -107,7 +109,7 @@ operations = st.one_of(
 )
 
 
-@pytest.mark.parametrize("serial", ["CARD", None])
+@pytest.mark.parametrize("serial", ["CARD", "0001", None])
 @pytest.mark.parametrize("rules", sorted(RULES))
 @for_each_of_many
 @example(
@@ -169,6 +171,14 @@ operations = st.one_of(
         ("plug", "3", frozenset({0, 1, 2, 3})),
     ]
 )
+@example(
+    history=[
+        ("plug", "1", frozenset({0, 1})),
+        ("plug", "3", frozenset({1})),
+        ("admit", 0),
+        ("plug", "2", frozenset({0, 1})),
+    ]
+)
 @given(history=st.lists(operations, max_size=10))
 def test_a_new_builder_sees_what_the_one_before_it_saw(
     rules: str, serial: str | None, history: list[tuple[object, ...]]
@@ -178,6 +188,8 @@ def test_a_new_builder_sees_what_the_one_before_it_saw(
         getattr(card, str(name))(*arguments)
         again, _ = card.seen_by(card.builder)
         anew, _ = card.seen_by(card.new_builder())
-        assert told(anew) == told(again)
+        card.memory = resumed(load(dump(card.memory)), card.now)
+        restarted, _ = card.seen_by(card.new_builder())
+        assert told(anew) == told(again) == told(restarted)
         assert card.held_paths(again) == card.held_paths(card.inventory)
         assert healthy(again) >= healthy(card.inventory)

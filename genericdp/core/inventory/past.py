@@ -82,13 +82,16 @@ SIBLING_LIMIT = 64
 #: The incarnation of what is no longer there. No inode has this number.
 _GONE = -1
 
+#: The incarnation of one that may be any of several that are there.
+_MIXED = -2
+
 
 class Seen(NamedTuple):
     """The directory in sysfs where a sibling is, or where it was when it was last seen.
 
     order        `order_of` the sibling, which ends in its sys path; "" if it was not seen since its number
                  was a guess
-    incarnation  the inode of that directory
+    incarnation  the inode of that directory, if it is there
     is_late      whether its number does not say where it comes in the order. So when several come together,
                  nobody can tell which of them it is
     """
@@ -99,7 +102,16 @@ class Seen(NamedTuple):
 
     @property
     def is_there(self) -> bool:
-        return self.incarnation != _GONE
+        return self.incarnation not in (_GONE, _MIXED)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether it may be one of several that have come in another order, all of which are in doubt."""
+        return self.incarnation == _MIXED
+
+    @property
+    def mixed(self) -> "Seen":
+        return self._replace(incarnation=_MIXED)
 
     @property
     def gone(self) -> "Seen":

@@ -445,3 +445,24 @@ def test_a_sibling_that_is_forgotten_keeps_no_other_one_from_its_pod(keys: str) 
     node.look(rules)
     assert set(node.look(rules, *a_card("1", {0: 0, 1: 1}, 20)).values()) == {"Healthy"}
     assert node.inventory.links()[own] == "/dev/ttyUSB0"
+
+
+@pytest.mark.parametrize("saves", [False, True])
+@pytest.mark.parametrize("keys", ["", 'identity = ["HALF"]'])
+def test_siblings_that_came_out_of_order_are_in_doubt_until_all_have_left(keys: str, *, saves: bool) -> None:
+    """The order may look right once one of them is bound again. When all come again, it counts."""
+    rules, node = rule("x", keys), Node()
+    node.look(rules, *a_card("1", {0: 0, 1: 1}, 10))
+    own = id_of(node, "/dev/ttyUSB1")
+    node.allocate(own)
+    node.look(rules)
+    usb, part_0, part_1 = a_card("1", {0: 2, 1: 0}, 20)
+    _, part_0_again = a_card("1", {0: 5}, 30)
+    for nodes in ((part_0, part_1), (part_1,), (part_1, part_0_again), (part_1, part_0_again)):
+        node.look(rules, usb, *nodes)
+        assert node.inventory.links()[own] is None
+        if saves:
+            node.memory = saved.load(saved.dump(node.memory, "boot"), "boot")
+    node.look(rules, usb)
+    node.look(rules, *a_card("1", {0: 0, 1: 1}, 40))
+    assert node.inventory.links()[own] == "/dev/ttyUSB1"

@@ -80,7 +80,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     # Where something is remembered at the spot itself, some may have come, and others not yet.
     if former.spots and not _is_known(spot, past):
         home = former.spots[0]
-        before, known = _seen_at(home, past, group), past.known_at(home)
+        before, known = _gone(_seen_at(home, past, ())), past.known_at(home)
         is_open = len({_signature(_seen_at(each, past, ())) for each in former.spots}) > 1
     left = former.left(home, before)
     is_same = has_serial(spot) and not is_open

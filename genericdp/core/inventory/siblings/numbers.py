@@ -15,6 +15,8 @@ The rules of this file:
   tell which one has come. It is **in doubt** as long as a pod may hold one of those that are missing. So is
   one with which udev has not finished, because its properties may tell, and any that comes at the spot of a
   wireless unit without an address. Once more came than were missing, those that come next may be any of them.
+  Once some came in another order, they stay in doubt until all have left: one that is bound again may make
+  the order look right.
 * If no pod holds any of them, what has come is taken for the first ones, and nothing is known of the others
   but that there are so many. If all have come, all begin anew.
 """
@@ -62,11 +64,12 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
     sure = {**home.stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
     missing = [number for number in missing if number not in seats.taken.values()]
+    are_in_order = _came_in_order(spot, [seen[node.sys_path] for node in new])
     are_others = bool(missing) and (
         len(new) != len(missing)
         or home.is_open
         or _may_be_others(missing, before)
-        or (len(missing) > 1 and not _came_in_order(spot, [seen[node.sys_path] for node in new]))
+        or (len(missing) > 1 and not are_in_order)
     )
     nobody_can_tell = (
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
@@ -88,6 +91,8 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
     if not is_in_doubt:
         sure = numbers
     siblings = {number: each.gone for number, each in before.items()}
+    if is_in_doubt and (not are_in_order or any(before[number].is_mixed for number in missing)):
+        siblings |= {number: before[number].mixed for number in missing}
     siblings |= {sure[path]: each for path, each in seen.items() if path in sure}
     now = _with_late(spot, siblings, before)
     here = {number: each.gone for number, each in now.items()}
@@ -200,7 +205,10 @@ def _agree(came: Iterable[str], missing: Sequence[int], home: Home, told: Told) 
 
 def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool:
     """Whether even as many siblings as had these numbers may be others, or in another order."""
-    return any(before[n].is_late and (len(numbers) > 1 or not before[n].order) for n in numbers)
+    seen = [before[number] for number in numbers]
+    if len(seen) > 1 and any(each.is_late or each.is_mixed for each in seen):
+        return True
+    return any(each.is_late and not each.order for each in seen)
 
 
 def _may_have_come(number: int, new: Iterable[UdevDevice], home: Home, told: Told) -> bool:

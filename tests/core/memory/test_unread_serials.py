@@ -168,11 +168,21 @@ def test_a_unit_held_by_its_port_is_not_offered_under_its_serial_number(rules: s
     assert healthy(again) - {id_}
 
 
-def test_the_pod_of_a_serial_number_has_its_unit_though_another_one_held_the_port() -> None:
+@pytest.mark.parametrize("rules", [rule(), RULES["unit"], RULES["property"]])
+def test_the_pod_of_a_serial_number_has_its_unit_though_another_one_held_the_port(rules: str) -> None:
+    node, by_port = held(rules, *at("1", 0, None))
+    (own,) = healthy(node.look(rules, *at("1", 0, None), *at("2", 1, "A5"))) - {by_port}
+    node.allocate(own)
+    node.look(rules)
+    for port in ("1", "3", "1"):
+        assert healthy(node.look(rules, *at(port, 1, "A5"))) == {own}
+
+
+def test_neither_of_two_pods_has_a_unit_without_a_serial_number_at_the_port_of_both() -> None:
     node, by_port = held(rule(), *at("1", 0, None))
     node.look(rule(), *at("1", 0, None), *at("2", 1, "A5"))
     node.allocate(ID)
-    assert healthy(node.look(rule(), *at("1", 1, "A5"))) == {ID}
+    node.look(rule(), *at("1", 1, "A5"))
     told = node.look(rule(), *at("1", 1, None))
     assert healthy(told) == set()
     assert told[by_port] == "the device plugged in now may not be the one that a pod got; delete that pod"

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.past import may_be_twin
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
@@ -41,7 +42,7 @@ class Unread:
         """`devices` are all that are remembered, by id; `inventory` is that of what is plugged in."""
         self._devices = devices
         self._offers = inventory.offers
-        self._untold = inventory.untold
+        self._untold, self._twins = inventory.untold, inventory.twins
         self._renewal = renewal
         self._holdings = {holding.device: holding for holding in held.values()}
         self._exclusive = {holding.device for holding in held.values() if not holding.shared}
@@ -64,8 +65,7 @@ class Unread:
                     and bool(had.spot.serial) is not bool(spot.serial)
                     and may_be_model(had.model, model)
                     and (is_new or had.spot.within == spot.within)
-                    # If the id is made from the serial number, that says whose it is.
-                    and not (spot.serial and is_held and device.basis == "serial")
+                    and not (is_held and self._is_told(known, device, spot, model))
                     and (had.id_ in self._exclusive or not is_shared)
                     and not self._was_there(had.id_, spot)
                 ):
@@ -101,6 +101,17 @@ class Unread:
         now = self._now(id_)
         if now is not None and self._is_the_one(now):
             yield from _had_of(id_, now)
+
+    def _is_told(self, known: Remembered | None, device: Device, spot: Spot, model: str) -> bool:
+        """Whether the serial number of a node of a held device says that it is the one that the pod got."""
+        if device.basis == "serial":
+            return spot.serial != ""
+        return known is not None and any(
+            (each.serial, each.within) == (spot.serial, spot.within)
+            and may_be_model(was, model)
+            and not may_be_twin(self._twins, spot, model)
+            for each, was in known.device.spots_with_models
+        )
 
     def _was_there(self, id_: str, spot: Spot) -> bool:
         """Whether the pod of a held id may have had this very spot.

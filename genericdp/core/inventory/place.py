@@ -95,6 +95,11 @@ def spot_of_node(device: UdevDevice) -> Spot:
     return Spot(f"{device.number} {device.incarnation}", "", _NUMBER)
 
 
+def number_of(spot: Spot) -> Spot:
+    """The device number (`spot_of`) of one of `spot_of_node`."""
+    return Spot(spot.port.rpartition(" ")[0], "", _NUMBER)
+
+
 def nodes_of_unit(devices: Mapping[str, UdevDevice], unit: str) -> list[Spot]:
     """The device nodes of a unit on USB, of which this is the sys path (`spot_of_node`)."""
     nodes = (each for each in devices.values() if each.device_node and usb_above(each.sys_path) == unit)

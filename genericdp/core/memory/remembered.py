@@ -17,7 +17,7 @@ from functools import cached_property
 from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part, are_told_apart, has_serial, missing_of, part_of
-from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, may_be_model
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, may_be_model, number_of, spot_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +97,21 @@ class Whereabouts:
             for spot in (*known.spots, *known.also):
                 self._at.setdefault(spot.of_all, []).append((spot, id_))
 
-    def at(self, spot: Spot) -> Iterator[str]:
-        """The devices, by id, that may have or have had the node at this spot."""
-        for other, id_ in self._at.get(spot.of_all, ()):
-            if spot.may_be(other):
-                yield id_
+    def at(self, device: Device, spots: Iterable[Spot]) -> Iterator[tuple[Spot, str]]:
+        """The devices, by id, that may have or have had a node of this one, each with the spot of that node.
+
+        A node is also known by its number if udev did not know it then, or does not know it now.
+
+        spots  those at which to look
+        """
+        numbers = [spot_of(node.number) for node in device.nodes if not node.is_bare]
+        for spot in (*spots, *numbers):
+            for other, id_ in self._at.get(spot.of_all, ()):
+                if spot.may_be(other):
+                    yield spot, id_
+        for spot in device.also if len(numbers) < len(device.nodes) else ():
+            for id_ in self._known_to_udev.get(spot, ()):
+                yield spot, id_
 
     def at_other_ports(self, spot: Spot, model: str, device: Device) -> Mapping[str, bool]:
         """The devices that have or had this node of the unit (device, model) at another port.
@@ -114,6 +124,15 @@ class Whereabouts:
                 if at.port != spot.port and may_be_model(model, other) and not are_told_apart(at, spot):
                     ids[id_] = ids.get(id_, True) and key[0] == "values"
         return ids
+
+    @cached_property
+    def _known_to_udev(self) -> Mapping[Spot, set[str]]:
+        """Device number -> the devices that have or had a node with it that udev knows."""
+        found: dict[Spot, set[str]] = defaultdict(set)
+        for id_, known in self._devices.items():
+            for spot in filter(is_of_node, known.also):
+                found[number_of(spot)].add(id_)
+        return found
 
     @cached_property
     def _of_units(self) -> Mapping[tuple[str, ...], Sequence[tuple[Spot, str, str]]]:

@@ -208,8 +208,7 @@ class Renewal:
         is_shared = self._is_shared[device.id]
         others = (
             id_
-            for spot in (*device.spots, *filter(is_of_number, device.also))
-            for id_ in self._holders.at(spot)
+            for spot, id_ in self._holders.at(device, (*device.spots, *filter(is_of_number, device.also)))
             if id_ != device.id and not (is_shared and self._is_shared[id_]) and not self._has_left(id_, spot)
         )
         if other := next(others, ""):

@@ -723,6 +723,14 @@ SAME_NODES = {
             "acme_port-0000-81-00-0-acme_suxtmtpqu2": "a pod may still hold it as acme_acme0",
         },
     ),
+    "udev does not know it any more": (
+        (ACME, a_device(f"{ABOVE.sys_path}/acme/acme0", node="/dev/acme0", number="c 195:0", parent=ABOVE)),
+        (ACME, a_bare_node("/dev/acme0")),
+        {
+            "acme_acme0": "a pod may still hold it as acme_port-0000-81-00-0-acme_suxtmtpqu2",
+            "acme_port-0000-81-00-0-acme_suxtmtpqu2": "it is unplugged",
+        },
+    ),
     "the first function of a group has gone": (
         (VFIO, a_vfio_group(51, FIRST, SECOND)),
         (VFIO, a_vfio_group(51, SECOND)),
@@ -786,6 +794,30 @@ def test_of_two_held_bare_nodes_that_exchange_their_numbers_neither_gets_the_oth
     for _ in range(2):
         assert node.look(ACME, *EXCHANGED) == {"acme_acme0": why, "acme_acme1": why}
     assert [*node.look(ACME, *GPUS).values()] == ["Healthy"] * 2
+
+
+@pytest.mark.parametrize("is_first_bare", [False, True])
+def test_two_pods_do_not_get_one_number_by_a_bare_node_and_by_one_that_udev_knows(
+    *, is_first_bare: bool
+) -> None:
+    def known(minor: int) -> UdevDevice:
+        path = f"{ABOVE.sys_path}/acme/acme0"
+        return a_device(path, node="/dev/acme0", number=f"c 195:{minor}", parent=ABOVE)
+
+    def bare(minor: int) -> UdevDevice:
+        return a_bare_node("/dev/acme1", f"c 195:{minor}")
+
+    first, second = (bare, known) if is_first_bare else (known, bare)
+    node = Node()
+    (own,) = node.look(ACME, first(0))
+    node.allocate(own)
+    (other,) = node.look(ACME, first(0), second(1)).keys() - {own}
+    node.allocate(other)
+    node.look(ACME, first(0))
+    for _ in range(2):
+        told = node.look(ACME, second(0))
+        assert told[other] == "the device plugged in now may not be the one that a pod got; delete that pod"
+    assert node.look(ACME, first(0), second(1)) == {own: "Healthy", other: "Healthy"}
 
 
 def test_after_a_boot_the_numbers_of_bare_nodes_say_nothing() -> None:

@@ -22,7 +22,7 @@ from genericdp.core.inventory.naming.links import short_name
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
 from genericdp.core.inventory.part import is_part, part_of
 from genericdp.core.inventory.past import Twin, may_be_twin
-from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number
 from genericdp.core.inventory.twins import HUB
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
@@ -91,15 +91,12 @@ def _is_shared(offer: Offer) -> bool:
     return not offer.resource.is_exclusive
 
 
-def _spots_of(device: Device, *, is_held: bool) -> Iterator[Spot]:
-    """Where a pod may have got a node of the device, under its number and from an earlier release as well.
+def _spots_of(device: Device, *, is_held: bool) -> Sequence[Spot]:
+    """Where a pod may have got a node of the device, from an earlier release as well.
 
     A unit in a socket of USB 3 may have had the other speed then, unless a pod has it as it is.
     """
-    yield from (*device.spots, *device.also, *device.before, *(() if is_held else device.across))
-    for node in device.nodes:
-        if not node.is_bare:
-            yield spot_of(node.number)
+    return (*device.spots, *device.also, *device.before, *(() if is_held else device.across))
 
 
 class _Others:
@@ -134,7 +131,7 @@ class _Others:
             if self._devices[device.id].absent_since is not None:
                 continue
             is_held = device.id in self.held
-            there = {id_ for spot in _spots_of(device, is_held=is_held) for id_ in self._whereabouts.at(spot)}
+            there = {id_ for _, id_ in self._whereabouts.at(device, _spots_of(device, is_held=is_held))}
             moved = [*self._plugged_in_elsewhere(offer, device)]
             elsewhere = {id_ for id_, _ in moved}
             # The reason names a pod that got the device at this very spot, if there is one.

@@ -37,7 +37,6 @@ _PORT = ("port_number", "port")
 LEGACY_SERIAL = "serial8250"
 _LINE = ("line", "line")
 
-
 _NUMBER = "number"
 
 #: The place within a unit on USB of the node that the unit itself has, whatever drivers make of it.

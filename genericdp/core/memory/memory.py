@@ -209,12 +209,12 @@ class _Numbers:
             for n, (spot, at) in enumerate(there):
                 if spot.number != UNKNOWN:
                     mine = found.setdefault(spot.of_all, {})
-                    other = mine.get(spot.number, Known("", "", False, is_there=False))
-                    is_held = other.is_held or (id_ in held and spot not in known.not_given)
+                    other = mine.get(spot.number, Known("", "", is_there=False))
+                    of_pods = other.held | ({id_} if id_ in held and spot not in known.not_given else set())
                     is_there = n < len(spots) or other.is_there
-                    ids = other.ids | {id_}
                     # A tombstone has no path, and does not hide the device that has one.
-                    mine[spot.number] = Known(*(at if at[0] else other[:2]), is_held, ids, is_there)
+                    path = at if at[0] else other[:2]
+                    mine[spot.number] = Known(*path, of_pods, other.ids | {id_}, is_there)
         return found
 
 

@@ -28,7 +28,10 @@ SPOT = locate(A).spot
 def after(before: Plugged, *held: int) -> Past:
     """What is remembered of the siblings of a moment ago, of which pods hold those with these numbers."""
     numbers = before.siblings[SPOT]
-    known = {number: Known(seen.order, "", number in held) for number, seen in numbers.items()}
+    known = {
+        number: Known(seen.order, "", frozenset({"held"} if number in held else ()))
+        for number, seen in numbers.items()
+    }
     return Past(siblings=before.siblings, known_at=lambda spot: known if spot == SPOT else {})
 
 

@@ -466,3 +466,27 @@ def test_siblings_that_came_out_of_order_are_in_doubt_until_all_have_left(keys: 
     node.look(rules, usb)
     node.look(rules, *a_card("1", {0: 0, 1: 1}, 40))
     assert node.inventory.links()[own] == "/dev/ttyUSB1"
+
+
+@pytest.mark.parametrize("ports", ["111", "122", "123"])
+@pytest.mark.parametrize(
+    ("keys", "first", "then"),
+    [('identity = ["PART"]', (0,), (1,)), ('identity = ["HALF"]', (0, 1), (1, 2))],
+)
+def test_a_value_that_no_other_one_has_identifies_a_sibling_that_has_come_in_place_of_others(
+    keys: str, first: tuple[int, ...], then: tuple[int, ...], ports: str
+) -> None:
+    """When all come, two of them had the same number."""
+    node, rules = Node(), rule("x", keys)
+    node.look(rules, *a_card(ports[0], {part: part for part in first}, 10))
+    node.look(rules)
+    node.look(rules, *a_card(ports[1], {part: part for part in then}, 20))
+    own = id_of(node, f"/dev/ttyUSB{then[-1]}")
+    node.allocate(own)
+    node.look(rules)
+    every = {part: part for part in range(then[-1] + 1)}
+    for _ in range(2):
+        told = node.look(rules, *a_card(ports[2], every, 30))
+        assert (told[own], node.inventory.links()[own]) == ("Healthy", f"/dev/ttyUSB{then[-1]}")
+        assert [*told.values()].count("Healthy") == len(every)
+        node.memory = saved.load(saved.dump(node.memory, "boot"), "boot")

@@ -57,6 +57,10 @@ class Home(NamedTuple):
         """The ids of the devices that had a number; none if they are forgotten, and it may be any device."""
         return self.known[number].ids if number in self.known else frozenset()
 
+    def held(self, number: int) -> frozenset[str]:
+        """Those of these ids that a pod may hold."""
+        return self.known[number].held if number in self.known else frozenset()
+
     def may_hold(self, missing: Iterable[int], sure: Iterable[int]) -> bool:
         """Whether a pod may hold one of the missing siblings, or one that was at another spot.
 
@@ -65,7 +69,7 @@ class Home(NamedTuple):
         here = frozenset[str]().union(*map(self.ids, sure))
         of_missing = (self.known[number] for number in missing if number in self.known)
         others = (each for each in self.others if not each.ids <= here)
-        return any(each.is_held for each in (*of_missing, *others))
+        return any(each.held for each in (*of_missing, *others))
 
 
 def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Home:
@@ -137,7 +141,7 @@ def _merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:
     for known in every:
         for number, more in known.items():
             one = found.setdefault(number, more)
-            found[number] = one._replace(is_held=one.is_held or more.is_held, ids=one.ids | more.ids)
+            found[number] = one._replace(held=one.held | more.held, ids=one.ids | more.ids)
     return found
 
 

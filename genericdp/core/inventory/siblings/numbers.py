@@ -173,7 +173,13 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
         if path in told:
             alike.setdefault(told[path], []).append(path)
     had = {ids: [number for number in missing if not home.ids(number).isdisjoint(ids)] for ids in alike}
-    # After an edit of the rules, a number may be remembered of several values.
+    # A number may be remembered of several values: after an edit, or of siblings that were alone, one after
+    # the other. It is that of the one that a pod may hold.
+    for number in missing:
+        holders = [ids for ids, numbers in had.items() if not home.held(number).isdisjoint(ids)]
+        for ids in had if len(holders) == 1 else ():
+            if ids != holders[0] and number in had[ids]:
+                had[ids].remove(number)
     times = Counter(number for numbers in had.values() for number in numbers)
     # One whose device is forgotten may have had any of them.
     is_any_lost = len(came) != len(missing) and not all(map(home.ids, missing))

@@ -31,7 +31,7 @@ from genericdp.core.memory.given.moves import Moves
 from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.held import Held, links_to_keep
 from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, ids_by_spot
-from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT
+from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT, has_no_room
 
 
 class Renewal:
@@ -116,9 +116,9 @@ class Renewal:
             return True
         if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
-        if self._resources[device.id] != resource or (
-            known and self._leads_elsewhere(known, device, resource)
-        ):
+        if known and (self._leads_elsewhere(known, device, resource) or has_no_room(known, device)):
+            return True
+        if self._resources[device.id] != resource:
             return True
         return self._is_held_by_others(device)
 
@@ -182,7 +182,7 @@ class Renewal:
         # A container keeps its number, which any path may get. After a boot, only that of a lost path counts.
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
         may_have = (*known.earlier, *(known.also if has_lost or known.is_of_this_boot else ()))
-        numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)][:HELD_LINK_LIMIT]
+        numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
         numbers += still_plugged((*known.also, *known.earlier), self.nodes)
         kept, docks = dict[Spot, str](), dict[Spot, Dock]()
         moves = Moves(known.device, device, known.earlier, self._twins)

@@ -12,7 +12,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.past import Ties, Twin, Twins, with_wholes
+from genericdp.core.inventory.place import is_of_node, is_of_number
 from genericdp.core.memory.remembered import Remembered, is_unknown
 from genericdp.core.words import counted
 
@@ -132,3 +134,9 @@ def twins_worth_keeping(twins: Twins, devices: Iterable[Remembered]) -> Twins:
         return twins
     spots = (each for known in devices for each in known.device.spots_with_models)
     return twins & with_wholes(Twin("serial", spot.serial, model, spot.within) for spot, model in spots)
+
+
+def has_no_room(known: Remembered, now: Device) -> bool:
+    """Whether a number of a bare node, which a container may have, would have to be forgotten."""
+    had = {spot for spot in (*known.earlier, *known.also) if is_of_number(spot) and not is_of_node(spot)}
+    return known.is_of_this_boot and len(had.difference(now.also)) > HELD_LINK_LIMIT

@@ -830,15 +830,21 @@ def test_after_a_boot_the_numbers_of_bare_nodes_say_nothing() -> None:
         assert [*node.look(ACME, *EXCHANGED).values()] == ["Healthy"] * 2
 
 
-def test_numbers_that_a_held_bare_node_had_are_kept_up_to_a_limit_the_first_ones() -> None:
+def test_a_held_bare_node_gets_no_more_numbers_than_are_remembered() -> None:
     node = Node()
     node.look(ACME, *GPUS)
     node.allocate("acme_acme0")
-    for minor in range(2, HELD_LINK_LIMIT + 20):
-        node.look(ACME, a_bare_node("/dev/acme0", f"c 195:{minor}"))
+    minors = range(2, HELD_LINK_LIMIT + 3)
+    for minor in minors:
+        told = node.look(ACME, a_bare_node("/dev/acme0", f"c 195:{minor}"))
+        has_room = minor < minors[-1]
+        assert (told["acme_acme0"] == "Healthy") is has_room
     assert len(node.memory.devices["acme_acme0"].earlier) == HELD_LINK_LIMIT
-    told = node.look(ACME, a_bare_node("/dev/acme0", "c 195:7"), a_bare_node("/dev/acme5", "c 195:0"))
-    assert told["acme_acme5"] == "a pod may still hold it as acme_acme0"
+    assert node.inventory.links()["acme_acme0"] is None
+    for minor in (0, 7, minors[-2]):
+        told = node.look(ACME, a_bare_node("/dev/acme5", f"c 195:{minor}"))
+        assert told["acme_acme5"] == "a pod may still hold it as acme_acme0"
+    assert node.look(ACME, a_bare_node("/dev/acme0", "c 195:7"))["acme_acme0"] == "Healthy"
 
 
 def test_a_group_with_the_number_of_one_that_has_gone_waits_for_nobody() -> None:

@@ -18,6 +18,7 @@ from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part, are_told_apart, has_serial, missing_of, part_of
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, may_be_model, number_of, spot_of
+from genericdp.core.inventory.plugged import Plugged
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,20 @@ def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple
         for spot in spots:
             ids[device.unit, spot.of_all].add(device.id)
     return ids
+
+
+def siblings_of(
+    held: Mapping[str, Remembered], devices: Mapping[str, Remembered], plugged: Plugged
+) -> Iterator[str]:
+    """The devices that properties identify among the siblings of held ones.
+
+    If they were forgotten, nobody could tell which of the siblings have come.
+    """
+    spots = {spot.of_all for known in held.values() for spot in known.device.spots}
+    shared = {spot for spot in spots & plugged.siblings.keys() if has_serial(spot)}
+    for id_, known in devices.items() if shared else ():
+        if known.device.key_hash and any(spot.of_all in shared for spot in known.device.spots):
+            yield id_
 
 
 def is_unknown(device: Device) -> bool:

@@ -30,7 +30,7 @@ from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, st
 from genericdp.core.memory.given.moves import Moves
 from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.held import Held, links_to_keep
-from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, ids_by_spot
+from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, ids_by_spot, siblings_of
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT, has_no_room
 
 
@@ -294,6 +294,5 @@ class Renewal:
     @cached_property
     def witnesses(self) -> frozenset[str]:
         """Absent devices to keep in mind: without them, an absent one that a pod holds would seem unique."""
-        return frozenset(
-            id_ for ids in self._absent.values() if not ids.isdisjoint(self._is_shared) for id_ in ids
-        )
+        unique = (ids for ids in self._absent.values() if not ids.isdisjoint(self._is_shared))
+        return frozenset().union(siblings_of(self._held, self.devices, self.plugged), *unique)

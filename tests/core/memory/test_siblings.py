@@ -1,5 +1,6 @@
 """Siblings, which only their order tells apart: none gets the id of another one that a pod holds."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -441,10 +442,14 @@ def test_a_sibling_that_is_forgotten_keeps_no_other_one_from_its_pod(keys: str) 
         held = frozenset({("example.com/x", own)})
         answer = Answer(held, node.now, complete=True, checkpointed=frozenset({own}))
         told = node.look(rules, *a_card("1", {0: 0}, 10), answer=answer)
-    assert told == {own: "Healthy"}
+    # If a property identifies the other one, it is not forgotten.
+    assert (told[own], len(told)) == ("Healthy", 2 if keys else 1)
     node.look(rules)
     assert set(node.look(rules, *a_card("1", {0: 0, 1: 1}, 20)).values()) == {"Healthy"}
     assert node.inventory.links()[own] == "/dev/ttyUSB0"
+    told = node.look(rules, *a_card("1", {0: 0}, 30), answer=node.nobody_holds_anything())
+    node.now += 1000.0
+    assert len(node.look(rules, *a_card("1", {0: 0}, 30), answer=node.nobody_holds_anything())) == 1
 
 
 @pytest.mark.parametrize("saves", [False, True])
@@ -466,6 +471,34 @@ def test_siblings_that_came_out_of_order_are_in_doubt_until_all_have_left(keys: 
     node.look(rules, usb)
     node.look(rules, *a_card("1", {0: 0, 1: 1}, 40))
     assert node.inventory.links()[own] == "/dev/ttyUSB1"
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "own", "later"),
+    [
+        ((0, 1, 2), (0, 1, 2), 2, (0, 2, 3)),
+        ((1, 2), (1, 2), 2, (2, 3)),
+        ((0, 2), (0, 1), 0, (1, 2)),
+        ((0, 2), (0, 1), 1, (1, 2)),
+    ],
+)
+def test_a_doubt_stays_when_siblings_are_forgotten_or_their_numbers_had_several_values(
+    first: Sequence[int], then: Sequence[int], own: int, later: Sequence[int]
+) -> None:
+    def came(parts: Sequence[int], since: int) -> tuple[UdevDevice, ...]:
+        return a_card("1", {part: part for part in parts}, since)
+
+    node, rules = Node(), rule("x", 'identity = ["HALF"]')
+    node.look(rules, *came(first, 10))
+    node.look(rules, *came(then, 20))
+    id_ = id_of(node, f"/dev/ttyUSB{own}")
+    node.allocate(id_)
+    for _ in range(3):
+        node.now += 1000.0
+        held = frozenset({("example.com/x", id_)})
+        answer = Answer(held, node.now, complete=True, checkpointed=frozenset({id_}))
+        node.look(rules, *came(later, 30), answer=answer)
+        assert set(node.inventory.links().values()) == {None}
 
 
 @pytest.mark.parametrize("ports", ["111", "122", "123"])

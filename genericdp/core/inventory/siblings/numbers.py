@@ -196,17 +196,7 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
             continue
         # One that was at another spot is known by its value, unless several have come with it.
         disputed = disputed or bool(numbers) or (bool(apart) and not len(apart) == len(alike[ids]) == 1)
-    if disputed and not home.others and _agree(came, missing, home, told):
-        # One that is missing may be forgotten. Its number is not, so order tells.
-        return _Seats(taken, disputed=False)
     return _Seats(taken, disputed)
-
-
-def _agree(came: Iterable[str], missing: Sequence[int], home: Home, told: Told) -> bool:
-    """Whether no property speaks against it that these, in their order, are all of the missing ones."""
-    ids = [home.ids(number) for number in missing]
-    had = [told.get(path, ()) for path in came]
-    return len(had) == len(ids) and not any(a and a.isdisjoint(b) for a, b in zip(ids, had, strict=True))
 
 
 def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool:

@@ -76,6 +76,14 @@ def is_twin(twins: Twins, spot: Spot, model: str) -> bool:
     return not twins.isdisjoint((twin, as_whole(twin)))
 
 
+def has_twin(twins: Twins, spot: Spot) -> bool:
+    """Whether two units with the serial number at a spot have been seen side by side, of whatever model."""
+    return any(
+        (twin.basis, twin.key) == ("serial", spot.serial) and twin.within in (spot.within, WHOLE)
+        for twin in twins
+    )
+
+
 #: Of how many siblings the ids are looked for that pods hold and of which nothing is known.
 SIBLING_LIMIT = 64
 

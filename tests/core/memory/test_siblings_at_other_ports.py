@@ -1,6 +1,8 @@
 """Siblings of a card that comes to another port: one by one, more than were known, or after another card."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import pytest
 
@@ -262,3 +264,23 @@ def test_siblings_are_remembered_as_there_at_no_port_that_they_have_left(serial:
         if any(seen.is_there for seen in numbers.values())
     }
     assert there == {"2"}
+
+
+@pytest.mark.parametrize("looks", list(product([False, True], repeat=3)))
+@pytest.mark.parametrize("serial", ["CARD", "0001", None])
+def test_a_doubt_counts_at_every_port_where_one_of_them_may_have_been(
+    serial: str | None, looks: Sequence[bool]
+) -> None:
+    """Different parts were alone at two ports. More came at one of these, and one at the other one."""
+    node = Node()
+    node.look(BY_HALF, *a_card("1", {3: 0}, 10, serial))
+    moves = (("2", (1,)), ("1", (0, 1)), ("2", (0,)))
+    own = ""
+    for since, ((port, parts), is_seen_to_leave) in enumerate(zip(moves, looks, strict=True), 2):
+        if is_seen_to_leave:
+            node.look(BY_HALF)
+        node.look(BY_HALF, *a_card(port, {part: part for part in parts}, 10 * since, serial))
+        if not own:
+            own = id_of(node, "/dev/ttyUSB1")
+            node.allocate(own)
+    assert node.inventory.links()[own] is None

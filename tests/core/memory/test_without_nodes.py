@@ -181,6 +181,29 @@ def test_units_that_stay_side_by_side_for_a_minute_are_twins_whatever_nodes_they
     assert nodes_of_pod(node, links) == {"/dev/ttyUSB2"}
 
 
+def two_nodes(port: str, n: int, *, is_bound: bool = True) -> list[UdevDevice]:
+    """A unit with two nodes, or with the second one alone."""
+    usb, first = a_unit(port, 2 * n)
+    name = f"ttyUSB{2 * n + 1}"
+    second = a_usb_node(usb, "tty", name, interface="01", number=f"c 188:{2 * n + 1}")
+    return [usb, *([first] if is_bound else []), replace(second, incarnation=200 + n)]
+
+
+def test_units_with_a_node_in_common_are_twins_although_one_of_them_lacks_another_node() -> None:
+    """Only its own node may be there while a unit is being unplugged, and not one that a driver makes."""
+    rules = RULES["shared property"]
+    node = Node()
+    node.look(rules, *two_nodes("3", 0))
+    node.look(rules, *two_nodes("3", 0, is_bound=False))
+    (id_,) = node.look(rules, *two_nodes("3", 0, is_bound=False), *two_nodes("1", 1))
+    offer = next(iter(node.inventory.offers.values()))
+    at_first = next(each.link for each in offer.devices[0].nodes if each.path == "/dev/ttyUSB2")
+    node.allocate(id_)
+    node.look(rules, *two_nodes("3", 0, is_bound=False))
+    node.look(rules, *two_nodes("3", 0))
+    assert node.inventory.links().get(at_first, node.inventory.held_links.get(at_first)) is None
+
+
 @pytest.mark.parametrize("restarts", [False, True])
 def test_the_minute_begins_again_when_one_of_the_two_was_away_or_the_daemon_restarts(
     *, restarts: bool

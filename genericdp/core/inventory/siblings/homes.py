@@ -19,7 +19,7 @@ from typing import NamedTuple
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.part import has_serial
-from genericdp.core.inventory.past import Known, Past, Seen
+from genericdp.core.inventory.past import Known, Past, Seen, Siblings
 from genericdp.core.inventory.place import Spot, spot_of_node
 from genericdp.core.inventory.plugged import Told
 
@@ -38,6 +38,7 @@ class Home(NamedTuple):
     others   what is remembered at the other spots where they may have been
     former   the spots at other ports where they may have been
     left     those of them where nothing is now -> the numbers that are remembered there
+    apart    the spots where nothing is now and where any node of their unit may have been
     is_same  whether the same is remembered there as here: only these siblings can have been there
     is_open  whether the numbers at these spots differ, so that nobody can tell which ones are theirs
     """
@@ -50,6 +51,7 @@ class Home(NamedTuple):
     others: Sequence[Known] = ()
     former: Sequence[Spot] = ()
     left: Mapping[Spot, Mapping[int, Seen]] = {}
+    apart: Sequence[Spot] = ()
     is_same: bool = False
     is_open: bool = False
 
@@ -76,7 +78,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     """Where the siblings at a spot were before. `at` is what is plugged in."""
     seen = {node.sys_path: Seen(order_of(node), node.incarnation) for node in group}
     paths = {each[:2]: path for path, each in seen.items()}
-    home, before, known = spot, _seen_at(spot, past, group), past.known_at(spot)
+    home, before, known = spot, seen_at(spot, past, group), past.known_at(spot)
     if paths.keys() <= {each[:2] for each in before.values()}:
         return Home(seen, home, before, known, _stayed(before, paths))
     former = _Former(group, spot, past, told, at)
@@ -84,8 +86,8 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     # Where something is remembered at the spot itself, some may have come, and others not yet.
     if former.spots and not _is_known(spot, past):
         home = former.spots[0]
-        before, known = _gone(_seen_at(home, past, ())), past.known_at(home)
-        is_open = len({_signature(_seen_at(each, past, ())) for each in former.spots}) > 1
+        before, known = _gone(seen_at(home, past, ())), past.known_at(home)
+        is_open = len({_signature(seen_at(each, past, ())) for each in former.spots}) > 1
     left = former.left(home, before)
     is_same = has_serial(spot) and not is_open
     # Some may not have come yet, and be remembered elsewhere.
@@ -94,7 +96,17 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         known = _merged((known, *map(past.known_at, left)))
     others = [each for other in former.may_be if other != home for each in past.known_at(other).values()]
     return Home(
-        seen, home, before, known, _stayed(before, paths), others, former.alike, left, is_same, is_open
+        seen,
+        home,
+        before,
+        known,
+        _stayed(before, paths),
+        others,
+        former.alike,
+        left,
+        [each for each in former.may_be if each in former.empty],
+        is_same,
+        is_open,
     )
 
 
@@ -123,12 +135,12 @@ class _Former:
             spots += [each for each in taken if ids.isdisjoint(_ids_of(at[each], told))]
             self.spots = self.may_be = spots
 
-    def left(self, home: Spot, before: Mapping[int, Seen]) -> Mapping[Spot, Mapping[int, Seen]]:
+    def left(self, home: Spot, before: Mapping[int, Seen]) -> Siblings:
         """The numbers that are remembered where these siblings were before they came here.
 
         If they are at home, those are the ports where they were last seen at the paths that they have here.
         """
-        were = {spot: _gone(_seen_at(spot, self._past, ())) for spot in self.empty}
+        were = {spot: _gone(seen_at(spot, self._past, ())) for spot in self.empty}
         if home != self._spot:
             return {spot: numbers for spot, numbers in were.items() if spot in self.spots}
         here = _gone(before)
@@ -163,7 +175,7 @@ def _is_known(spot: Spot, past: Past) -> bool:
     return spot in past.siblings or any(known.is_there for known in past.known_at(spot).values())
 
 
-def _seen_at(spot: Spot, past: Past, here: Iterable[UdevDevice]) -> Mapping[int, Seen]:
+def seen_at(spot: Spot, past: Past, here: Iterable[UdevDevice]) -> Mapping[int, Seen]:
     """The numbers that are remembered at a spot, and where each was seen.
 
     here  the siblings that are plugged in now: one of them may be the one that was there

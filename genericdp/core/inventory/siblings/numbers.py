@@ -28,10 +28,10 @@ from typing import Any, NamedTuple
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import in_path_order
-from genericdp.core.inventory.past import Past, Seen
+from genericdp.core.inventory.past import Past, Seen, Siblings, has_twin
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Told
-from genericdp.core.inventory.siblings.homes import At, Home, home_of
+from genericdp.core.inventory.siblings.homes import At, Home, home_of, seen_at
 from genericdp.core.usb_port import UsbPort
 
 #: One that has not been seen since its number was a guess.
@@ -49,7 +49,7 @@ class Numbered(NamedTuple):
     in_doubt: Collection[str]
     unsettled: Collection[str]
     homes: Sequence[Spot]
-    left: Mapping[Spot, Mapping[int, Seen]]
+    left: Siblings
 
 
 def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Numbered:
@@ -78,7 +78,7 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
     doubtful: Collection[int] = ()
     if is_in_doubt and len(new) > len(missing):
         # Some were never seen before, so even as many as are missing may be those, the next time.
-        doubtful = [n for n in missing if _may_have_come(n, new, home, told)]
+        doubtful = [n for n in missing if _may_have_come(home.ids(n), new, told)]
         before = _not_seen(before, doubtful)
     if new and are_others and not is_in_doubt:
         doubtful = missing
@@ -96,13 +96,16 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
     siblings |= {sure[path]: each for path, each in seen.items() if path in sure}
     now = _with_late(spot, siblings, before)
     here = {number: each.gone for number, each in now.items()}
+    left = {each: here if home.is_same else _not_seen(were, doubtful) for each, were in home.left.items()}
+    if is_in_doubt and len(new) > len(missing) and not has_twin(past.twins, spot):
+        left = {**_doubted(home.apart, left, new, past, told), **(left if home.is_same else {})}
     return Numbered(
         numbers,
         now,
         paths if is_in_doubt else (),
         came if is_unsettled else (),
         home.former,
-        {each: here if home.is_same else _not_seen(were, doubtful) for each, were in home.left.items()},
+        left,
     )
 
 
@@ -207,7 +210,21 @@ def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool
     return any(each.is_late and not each.order for each in seen)
 
 
-def _may_have_come(number: int, new: Iterable[UdevDevice], home: Home, told: Told) -> bool:
-    """Whether one of these may be what had a number, as far as properties tell."""
-    ids = home.ids(number)
-    return not ids or any(not ids.isdisjoint(told.get(node.sys_path, ids)) for node in new)
+def _may_have_come(ids: Collection[str], new: Iterable[UdevDevice], told: Told) -> bool:
+    """Whether one of these may be what had these ids, as far as properties tell."""
+    return not ids or any(not {*ids}.isdisjoint(told.get(node.sys_path, ids)) for node in new)
+
+
+def _doubted(
+    spots: Iterable[Spot], left: Siblings, new: Sequence[UdevDevice], past: Past, told: Told
+) -> Siblings:
+    """What is known at these spots once it is in doubt whether any of these nodes was there before.
+
+    left  what would be known otherwise, as far as that has changed
+    """
+    found: dict[Spot, Mapping[int, Seen]] = {}
+    for spot in spots:
+        known, numbers = past.known_at(spot), left.get(spot) or seen_at(spot, past, ())
+        ids = {number: known[number].ids if number in known else () for number in numbers}
+        found[spot] = _not_seen(numbers, [n for n in numbers if _may_have_come(ids[n], new, told)])
+    return found

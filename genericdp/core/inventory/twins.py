@@ -13,12 +13,11 @@ The rules of this file:
 * Hubs count, too, once something is plugged into each of them: a rule may make one device of a dock.
 * A unit without a driver has only its USB node. It counts beside a unit that has the other nodes, except at a
   port where it is remembered: there it may be a unit that is being unplugged, and that is elsewhere already.
-  That is not so if both have another node in common.
 * Two units that stay side by side for a minute are twins, whichever nodes they have.
 * An event costs what it touches.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 
 from genericdp.core.buses.port import is_hub, model_of, port_on_a_bus, usb_above
 from genericdp.core.device import UdevDevice
@@ -104,16 +103,8 @@ class SideBySide:
         ports = {port for _, port in nodes.get(twin.within, ())}
         if len(ports) != 1:
             return len(ports) > 1
-        lacking = (seat for seat in nodes.get(WHOLE, ()) if seat[1] not in ports)
-        units = ((claims.examined[path].place, ports | {port}) for path, port in lacking)
-        unit = next(
-            (
-                unit
-                for unit, both in units
-                if unit is not None and (_have_drivers(nodes, both) or not _may_be_leaving(unit, past))
-            ),
-            None,
-        )
+        lacking = (claims.examined[path].place for path, port in nodes.get(WHOLE, ()) if port not in ports)
+        unit = next((unit for unit in lacking if unit is not None and not _may_be_leaving(unit, past)), None)
         # Both have been read, so it does not matter here what cannot be read.
         return unit is not None and not claims.plugged.is_coming(unit.spot._replace(within=twin.within))
 
@@ -136,12 +127,6 @@ class SideBySide:
             for twin in _twins_of_hub(hub, self._names, device):
                 yield twin, port_on_a_bus(hub).exact
             hub = hub.parent and hub.parent.usb_device
-
-
-def _have_drivers(nodes: Mapping[str, Collection[_Seat]], ports: Collection[str]) -> bool:
-    """Whether the units at these ports have a node in common that drivers made."""
-    made = (seats for within, seats in nodes.items() if within not in (USB_NODE, WHOLE, HUB))
-    return any({port for _, port in seats}.issuperset(ports) for seats in made)
 
 
 def _may_be_leaving(unit: Place, past: Past) -> bool:

@@ -181,27 +181,20 @@ def test_units_that_stay_side_by_side_for_a_minute_are_twins_whatever_nodes_they
     assert nodes_of_pod(node, links) == {"/dev/ttyUSB2"}
 
 
-def two_nodes(port: str, n: int, *, is_bound: bool = True) -> list[UdevDevice]:
-    """A unit with two nodes, or with the second one alone."""
-    usb, first = a_unit(port, 2 * n)
-    name = f"ttyUSB{2 * n + 1}"
-    second = a_usb_node(usb, "tty", name, interface="01", number=f"c 188:{2 * n + 1}")
-    return [usb, *([first] if is_bound else []), replace(second, incarnation=200 + n)]
+def test_a_unit_that_still_has_one_of_its_nodes_at_its_old_port_is_no_twin_of_itself() -> None:
+    """It is torn down node by node, and is plugged in elsewhere already."""
 
+    def unit(port: str, n: int, *, is_whole: bool = True) -> list[UdevDevice]:
+        usb, first = a_unit(port, 2 * n)
+        number = f"c 188:{2 * n + 1}"
+        second = a_usb_node(usb, "tty", f"ttyUSB{2 * n + 1}", interface="01", number=number)
+        return [usb, *([first] if is_whole else []), replace(second, incarnation=200 + n)]
 
-def test_units_with_a_node_in_common_are_twins_although_one_of_them_lacks_another_node() -> None:
-    """Only its own node may be there while a unit is being unplugged, and not one that a driver makes."""
-    rules = RULES["shared property"]
-    node = Node()
-    node.look(rules, *two_nodes("3", 0))
-    node.look(rules, *two_nodes("3", 0, is_bound=False))
-    (id_,) = node.look(rules, *two_nodes("3", 0, is_bound=False), *two_nodes("1", 1))
-    offer = next(iter(node.inventory.offers.values()))
-    at_first = next(each.link for each in offer.devices[0].nodes if each.path == "/dev/ttyUSB2")
-    node.allocate(id_)
-    node.look(rules, *two_nodes("3", 0, is_bound=False))
-    node.look(rules, *two_nodes("3", 0))
-    assert node.inventory.links().get(at_first, node.inventory.held_links.get(at_first)) is None
+    rules = rule("ftdi", match='{ SUBSYSTEM = "tty", usb = { interface = "00" } }')
+    node, id_ = held(rules, *unit("1", 0))
+    node.look(rules, *unit("1", 0, is_whole=False), *unit("2", 1))
+    assert node.look(rules, *unit("2", 1)) == {id_: "Healthy"}
+    assert node.look(rules, *unit("3", 2)) == {id_: "Healthy"}
 
 
 @pytest.mark.parametrize("restarts", [False, True])

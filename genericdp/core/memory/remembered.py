@@ -13,10 +13,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import nlargest
+from math import inf
 
 from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part, are_told_apart, has_serial, missing_of, part_of
+from genericdp.core.inventory.past import SIBLING_LIMIT
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, may_be_model, number_of, spot_of
 from genericdp.core.inventory.plugged import Plugged
 
@@ -171,15 +174,24 @@ def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple
 def siblings_of(
     held: Mapping[str, Remembered], devices: Mapping[str, Remembered], plugged: Plugged
 ) -> Iterator[str]:
-    """The devices that properties identify among the siblings of held ones.
+    """The devices that properties identify among the siblings of held ones, at any port: the latest ones.
 
     If they were forgotten, nobody could tell which of the siblings have come.
     """
-    spots = {spot.of_all for known in held.values() for spot in known.device.spots}
-    shared = {spot for spot in spots & plugged.siblings.keys() if has_serial(spot)}
-    for id_, known in devices.items() if shared else ():
-        if known.device.key_hash and any(spot.of_all in shared for spot in known.device.spots):
-            yield id_
+    places = {place for known in held.values() for place in _shared_places(known)}
+    places &= {(spot.serial, spot.within) for spot in plugged.siblings}
+    found: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+    for id_, known in devices.items() if places else ():
+        since = inf if known.absent_since is None else known.absent_since
+        for place in places & _shared_places(known) if known.device.key_hash else ():
+            found[place].append((since, id_))
+    for siblings in found.values():
+        yield from (id_ for _, id_ in nlargest(SIBLING_LIMIT, siblings))
+
+
+def _shared_places(known: Remembered) -> set[tuple[str, str]]:
+    """What siblings have in common at any port: the serial number of their unit, and their place."""
+    return {(spot.serial, spot.within) for spot in known.device.spots if has_serial(spot)}
 
 
 def is_unknown(device: Device) -> bool:

@@ -137,14 +137,14 @@ class Known(NamedTuple):
     sys_path  where it is, "" if it has left or was last seen before a restart
     node      which one that is there, as the port of `spot_of_node`; "" without a path
     held      the devices that have or had it and that a pod may hold, by id
-    ids       all devices that have or had it
+    ids       all devices that have or had it, each with the basis of its id if properties identify it
     is_there  whether one of them has it, as far as is known; otherwise, it had it before it moved here
     """
 
     sys_path: str
     node: str
     held: frozenset[str] = frozenset()
-    ids: frozenset[str] = frozenset()
+    ids: Mapping[str, str] = {}
     is_there: bool = True
 
 

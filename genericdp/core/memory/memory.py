@@ -212,9 +212,9 @@ class _Numbers:
                     other = mine.get(spot.number, Known("", "", is_there=False))
                     of_pods = other.held | ({id_} if id_ in held and spot not in known.not_given else set())
                     is_there = n < len(spots) or other.is_there
-                    # A tombstone has no path, and does not hide the device that has one.
-                    path = at if at[0] else other[:2]
-                    mine[spot.number] = Known(*path, of_pods, other.ids | {id_}, is_there)
+                    path = at if at[0] else other[:2]  # a tombstone has none
+                    ids = {**other.ids, id_: known.device.basis if known.device.key_hash else ""}
+                    mine[spot.number] = Known(*path, of_pods, ids, is_there)
         return found
 
 

@@ -86,7 +86,7 @@ def test_it_is_the_first_that_was_missing_if_no_pod_holds_any() -> None:
 def as_told(past: Past, *ids: str) -> Past:
     """The same, and which ids the devices with these numbers have; "" if they are forgotten."""
     known = past.known_at(SPOT)
-    told = {n: known[n]._replace(ids=frozenset(each.split())) for n, each in enumerate(ids) if each}
+    told = {n: known[n]._replace(ids=dict.fromkeys(each.split(), "")) for n, each in enumerate(ids) if each}
     return replace(past, known_at=lambda spot: told if spot == SPOT else {})
 
 

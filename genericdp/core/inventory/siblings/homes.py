@@ -13,7 +13,7 @@ The rules of this file:
   does not matter at which port it comes next.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from genericdp.core.buses.video import order_of
@@ -57,11 +57,18 @@ class Home(NamedTuple):
 
     def ids(self, number: int) -> frozenset[str]:
         """The ids of the devices that had a number; none if they are forgotten, and it may be any device."""
-        return self.known[number].ids if number in self.known else frozenset()
+        return frozenset(self.known[number].ids) if number in self.known else frozenset()
 
     def held(self, number: int) -> frozenset[str]:
         """Those of these ids that a pod may hold."""
         return self.known[number].held if number in self.known else frozenset()
+
+    def is_of(self, number: int, ids: Collection[str]) -> bool:
+        """Whether a number is that of a value with these ids: a pod holds it so, or no other value had it."""
+        known = self.known[number]
+        bases = {known.ids[id_] for id_ in ids if id_ in known.ids}
+        others = (id_ for id_, basis in known.ids.items() if basis in bases and id_ not in ids)
+        return not known.held.isdisjoint(ids) or not any(others)
 
     def may_hold(self, missing: Iterable[int], sure: Iterable[int]) -> bool:
         """Whether a pod may hold one of the missing siblings, or one that was at another spot.
@@ -70,7 +77,7 @@ class Home(NamedTuple):
         """
         here = frozenset[str]().union(*map(self.ids, sure))
         of_missing = (self.known[number] for number in missing if number in self.known)
-        others = (each for each in self.others if not each.ids <= here)
+        others = (each for each in self.others if not each.ids.keys() <= here)
         return any(each.held for each in (*of_missing, *others))
 
 
@@ -153,7 +160,7 @@ def _merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:
     for known in every:
         for number, more in known.items():
             one = found.setdefault(number, more)
-            found[number] = one._replace(held=one.held | more.held, ids=one.ids | more.ids)
+            found[number] = one._replace(held=one.held | more.held, ids={**one.ids, **more.ids})
     return found
 
 

@@ -176,8 +176,8 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
         if path in told:
             alike.setdefault(told[path], []).append(path)
     had = {ids: [number for number in missing if not home.ids(number).isdisjoint(ids)] for ids in alike}
-    # A number may be remembered of several values: after an edit, or of siblings that were alone, one after
-    # the other. It is that of the one that a pod may hold.
+    # A number may be remembered of several values: after an edit, or of siblings that came in place of each
+    # other. It is that of the one that a pod may hold.
     for number in missing:
         holders = [ids for ids, numbers in had.items() if not home.held(number).isdisjoint(ids)]
         for ids in had if len(holders) == 1 else ():
@@ -194,7 +194,8 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
         is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
         is_late = _may_be_others(numbers, home.before)
         is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
-        if is_told and is_ordered and not is_any_lost and not apart:
+        is_alone = all(home.is_of(number, ids) for number in numbers)
+        if is_told and is_alone and is_ordered and not is_any_lost and not apart:
             taken |= zip(alike[ids], numbers, strict=True)
             continue
         # One that was at another spot is known by its value, unless several have come with it.
@@ -225,6 +226,6 @@ def _doubted(
     found: dict[Spot, Mapping[int, Seen]] = {}
     for spot in spots:
         known, numbers = past.known_at(spot), left.get(spot) or seen_at(spot, past, ())
-        ids = {number: known[number].ids if number in known else () for number in numbers}
+        ids = {number: {*known[number].ids} if number in known else set[str]() for number in numbers}
         found[spot] = _not_seen(numbers, [n for n in numbers if _may_have_come(ids[n], new, told)])
     return found

@@ -528,3 +528,36 @@ def test_a_value_that_no_other_one_has_identifies_a_sibling_that_has_come_in_pla
         assert (told[own], node.inventory.links()[own]) == ("Healthy", f"/dev/ttyUSB{then[-1]}")
         assert [*told.values()].count("Healthy") == len(every)
         node.memory = saved.load(saved.dump(node.memory, "boot"), "boot")
+
+
+@pytest.mark.parametrize("keys", ["", 'identity = ["PART"]'])
+def test_siblings_in_doubt_stay_so_when_an_edit_names_another_property(keys: str) -> None:
+    """One of the two values came that were missing, so the first one may be any of them."""
+    node = Node()
+    before, after = rule("x", 'identity = ["HALF"]'), rule("x", keys)
+    node.look(before, *a_card("1", {0: 0}, 10))
+    node.look(before)
+    node.look(before, *a_card("1", {0: 0, 1: 1}, 20))
+    node.allocate(id_of(node, "/dev/ttyUSB1"))
+    node.look(before)
+    came = a_card("1", {1: 1, 2: 2}, 30)
+    node.look(before, *came)
+    told = node.look(after, *came)
+    assert "/dev/ttyUSB1" not in {
+        node.inventory.links()[id_] for id_, why in told.items() if why == "Healthy"
+    }
+
+
+def test_a_held_sibling_is_found_at_another_port_after_the_edit_has_been_undone() -> None:
+    """It moved, with more siblings than were known, while the rule named another property."""
+    node = Node()
+    by_half, by_part = rule("x", 'identity = ["HALF"]'), rule("x", 'identity = ["PART"]')
+    node.look(by_half, *a_card("3", {1: 1, 3: 3}, 20))
+    own = id_of(node, "/dev/ttyUSB3")
+    node.allocate(own)
+    node.look(by_part, *a_card("3", {1: 1, 3: 3}, 20))
+    node.look(by_part)
+    came = a_card("1", {0: 0, 1: 1, 2: 2, 3: 3}, 30)
+    node.look(by_part, *came)
+    node.look(by_half, *came)
+    assert node.inventory.links()[own] == "/dev/ttyUSB3"

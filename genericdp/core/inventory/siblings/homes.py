@@ -86,21 +86,25 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     seen = {node.sys_path: Seen(order_of(node), node.incarnation) for node in group}
     paths = {each[:2]: path for path, each in seen.items()}
     home, before, known = spot, seen_at(spot, past, group), past.known_at(spot)
-    if paths.keys() <= {each[:2] for each in before.values()}:
-        return Home(seen, home, before, known, _stayed(before, paths))
     former = _Former(group, spot, past, told, at)
+    if paths.keys() <= {each[:2] for each in before.values()}:
+        ports = [*former.left(home, before)] if group else []
+        return Home(seen, home, before, known, _stayed(before, paths), former=ports)
     is_open = False
     # Where something is remembered at the spot itself, some may have come, and others not yet.
     if former.spots and not _is_known(spot, past):
         home = former.spots[0]
-        before, known = _gone(seen_at(home, past, ())), past.known_at(home)
+        # It may not have been seen that all have left there.
+        before = {n: each if each.is_mixed else each.gone for n, each in seen_at(home, past, ()).items()}
+        known = past.known_at(home)
         is_open = len({_signature(seen_at(each, past, ())) for each in former.spots}) > 1
     left = former.left(home, before)
     is_same = has_serial(spot) and not is_open
     # Some may not have come yet, and be remembered elsewhere.
     known = {**_merged(map(past.known_at, former.empty)), **known}
     if is_same:
-        known = _merged((known, *map(past.known_at, left)))
+        same = (each for each in left if home == spot or each in former.spots)
+        known = _merged((known, *map(past.known_at, same)))
     others = [each for other in former.may_be if other != home for each in past.known_at(other).values()]
     return Home(
         seen,
@@ -145,13 +149,13 @@ class _Former:
     def left(self, home: Spot, before: Mapping[int, Seen]) -> Siblings:
         """The numbers that are remembered where these siblings were before they came here.
 
-        If they are at home, those are the ports where they were last seen at the paths that they have here.
+        Those are also the ports where they were last seen at the paths that they had at home.
         """
         were = {spot: _gone(seen_at(spot, self._past, ())) for spot in self.empty}
-        if home != self._spot:
-            return {spot: numbers for spot, numbers in were.items() if spot in self.spots}
-        here = _gone(before)
-        return {spot: numbers for spot, numbers in were.items() if numbers == here}
+        there, at_home = (() if home == self._spot else self.spots), _gone(before)
+        if not any(seen.order for seen in at_home.values()):
+            at_home = {}
+        return {spot: numbers for spot, numbers in were.items() if spot in there or numbers == at_home}
 
 
 def _merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:

@@ -15,8 +15,8 @@ The rules of this file:
   tell which one has come. It is **in doubt** as long as a pod may hold one of those that are missing. So is
   one with which udev has not finished, because its properties may tell, and any that comes at the spot of a
   wireless unit without an address. Once more came than were missing, those that come next may be any of them.
-  Once some came in another order, they stay in doubt until all have left: one that is bound again may make
-  the order look right.
+  Once some came in another order, or with other values, they stay in doubt until all have left: one that is
+  bound again may make the order look right, and an edit may name another property.
 * If no pod holds any of them, what has come is taken for the first ones, and nothing is known of the others
   but that there are so many. If all have come, all begin anew.
 """
@@ -91,7 +91,8 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
     if not is_in_doubt:
         sure = numbers
     siblings = {number: each.gone for number, each in before.items()}
-    if is_in_doubt and (not are_in_order or any(before[number].is_mixed for number in missing)):
+    are_mixed = not are_in_order or (seats.disputed and len(new) == len(missing))
+    if is_in_doubt and (are_mixed or any(before[number].is_mixed for number in missing)):
         siblings |= {number: before[number].mixed for number in missing}
     siblings |= {sure[path]: each for path, each in seen.items() if path in sure}
     now = _with_late(spot, siblings, before)

@@ -12,6 +12,7 @@ The rules of this file:
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
@@ -47,7 +48,8 @@ def with_not_given(
         not_given = frozenset(
             spot
             for spot, model, link in new
-            if spot in others or (own and link not in own and not _may_be_of(lost, spot, model))
+            if (spot in others and not _has_moved(lost, spot, model))
+            or (own and link not in own and not _may_be_of(lost, spot, model))
         )
         if not_given != known.not_given:
             changed[id_] = replace(known, not_given=not_given)
@@ -87,6 +89,13 @@ def as_given(
 
 def _was_there(had: Mapping[Spot, str], spot: Spot, model: str) -> bool:
     return spot in had and may_be_model(had[spot], model)
+
+
+def _has_moved(lost: Iterable[tuple[Spot, str]], spot: Spot, model: str) -> bool:
+    """Whether a part is one that was at another port, as its serial number says."""
+    return has_serial(spot) and any(
+        spot[1:] == was[1:] and may_be_model(model, was_model) for was, was_model in lost
+    )
 
 
 def _may_be_of(lost: Iterable[tuple[Spot, str]], spot: Spot, model: str) -> bool:

@@ -561,3 +561,39 @@ def test_a_held_sibling_is_found_at_another_port_after_the_edit_has_been_undone(
     node.look(by_part, *came)
     node.look(by_half, *came)
     assert node.inventory.links()[own] == "/dev/ttyUSB3"
+
+
+def test_a_sibling_that_moved_is_still_held_although_another_pod_may_hold_it_too() -> None:
+    """One pod got its id before an edit, the other one after it. Then the card moves, with more siblings."""
+    node = Node()
+    plain, by_half, by_part = (rule("x", keys) for keys in ("", 'identity = ["HALF"]', 'identity = ["PART"]'))
+    there, came = a_card("3", {0: 0, 1: 1}, 20), a_card("1", {0: 0, 1: 1, 2: 2, 3: 3}, 30)
+    node.look(plain, *there)
+    first = id_of(node, "/dev/ttyUSB0")
+    node.allocate(first)
+    node.look(by_half, *there)
+    second = id_of(node, "/dev/ttyUSB1")
+    node.allocate(second)
+    node.look(by_part, *there)
+    node.look(by_part)
+    for rules in (by_part, plain, plain, by_half):
+        told = node.look(rules, *came)
+        free = [id_ for id_, why in told.items() if why == "Healthy" and id_ not in (first, second)]
+        assert {"/dev/ttyUSB0", "/dev/ttyUSB1"}.isdisjoint(node.inventory.links()[id_] for id_ in free)
+
+
+def test_after_two_moves_and_an_undone_edit_a_held_sibling_is_still_found() -> None:
+    node = Node()
+    by_half, by_part = rule("x", 'identity = ["HALF"]'), rule("x", 'identity = ["PART"]')
+    alone, every = a_card("1", {1: 1}, 20), {part: part for part in range(4)}
+    node.look(by_part, *alone)
+    node.look(by_half, *alone)
+    own = id_of(node, "/dev/ttyUSB1")
+    node.allocate(own)
+    node.look(by_part, *alone)
+    moves = (a_card("3", {0: 0, 2: 2, 3: 3}, 30), a_card("3", every, 40), a_card("2", every, 50))
+    for came in moves:
+        node.look(by_part)
+        node.look(by_part, *came)
+    node.look(by_half, *moves[-1])
+    assert node.inventory.links()[own] == "/dev/ttyUSB1"

@@ -69,6 +69,25 @@ class Pods:
         ("plug", "1", frozenset({0, 1, 2, 3})),
     ]
 )
+@example(
+    history=[
+        ("plug", "1", frozenset({0, 1, 2, 3})),
+        ("admit", 0),
+        ("plug", "1", frozenset({1})),
+        ("bind", frozenset({0, 1, 2})),
+        ("plug", "2", frozenset({0, 1, 2, 3})),
+    ]
+)
+@example(
+    history=[
+        ("bind", frozenset({0, 1, 2})),
+        ("admit", 0),
+        ("plug", "2", frozenset({0})),
+        ("bind", frozenset({0, 1})),
+        ("bind", frozenset({0, 1, 2})),
+        ("plug", "1", frozenset({0, 1, 2})),
+    ]
+)
 @given(history=st.lists(operations, max_size=10))
 def test_a_card_is_at_several_ports_as_it_is_at_one(rules: str, history: list[tuple[object, ...]]) -> None:
     moves, stays = Pods(rules, "CARD"), Pods(rules, "CARD")

@@ -122,6 +122,11 @@ class Seen(NamedTuple):
         return self._replace(incarnation=_MIXED)
 
     @property
+    def elsewhere(self) -> "Seen":
+        """The same at a port that its unit has left. Which one it is may have become unknown since."""
+        return self if self.is_mixed else self.gone
+
+    @property
     def gone(self) -> "Seen":
         """The same after it has left, or before it is found again."""
         return self._replace(incarnation=_GONE)

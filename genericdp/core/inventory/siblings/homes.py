@@ -94,8 +94,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     # Where something is remembered at the spot itself, some may have come, and others not yet.
     if former.spots and not _is_known(spot, past):
         home = former.spots[0]
-        # It may not have been seen that all have left there.
-        before = {n: each if each.is_mixed else each.gone for n, each in seen_at(home, past, ()).items()}
+        before = {number: each.elsewhere for number, each in seen_at(home, past, ()).items()}
         known = past.known_at(home)
         is_open = len({_signature(seen_at(each, past, ())) for each in former.spots}) > 1
     left = former.left(home, before)
@@ -153,8 +152,6 @@ class _Former:
         """
         were = {spot: _gone(seen_at(spot, self._past, ())) for spot in self.empty}
         there, at_home = (() if home == self._spot else self.spots), _gone(before)
-        if not any(seen.order for seen in at_home.values()):
-            at_home = {}
         return {spot: numbers for spot, numbers in were.items() if spot in there or numbers == at_home}
 
 

@@ -96,7 +96,7 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
         siblings |= {number: before[number].mixed for number in missing}
     siblings |= {sure[path]: each for path, each in seen.items() if path in sure}
     now = _with_late(spot, siblings, before)
-    here = {number: each.gone for number, each in now.items()}
+    here = {number: each.elsewhere for number, each in now.items()}
     left = {each: here if home.is_same else _not_seen(were, doubtful) for each, were in home.left.items()}
     if is_in_doubt and len(new) > len(missing) and not has_twin(past.twins, spot):
         left = {**_doubted(home.apart, left, new, past, told), **(left if home.is_same else {})}

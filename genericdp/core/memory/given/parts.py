@@ -12,7 +12,7 @@ The rules of this file:
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from genericdp.core.inventory.part import has_serial
+from genericdp.core.inventory.part import has_serial, is_part, part_of
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
@@ -93,9 +93,7 @@ def _was_there(had: Mapping[Spot, str], spot: Spot, model: str) -> bool:
 
 def _has_moved(lost: Iterable[tuple[Spot, str]], spot: Spot, model: str) -> bool:
     """Whether a part is one that was at another port, as its serial number says."""
-    return has_serial(spot) and any(
-        spot[1:] == was[1:] and may_be_model(model, was_model) for was, was_model in lost
-    )
+    return has_serial(spot) and any(is_part(part_of(spot, model), part_of(*was)) for was in lost)
 
 
 def _may_be_of(lost: Iterable[tuple[Spot, str]], spot: Spot, model: str) -> bool:

@@ -131,9 +131,10 @@ class _Former:
 
     def __init__(self, group: Iterable[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:
         self._spot, self._past = spot, past
-        ids = _ids_of(group, told)
-        told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
         self.alike = sorted(each for each in past.alike(spot.serial, spot.within) if each != spot)
+        # Asked in every step for all siblings, and hardly any unit has been at another port.
+        ids = _ids_of(group, told) if self.alike else frozenset[str]()
+        told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
         self.empty = [each for each in self.alike if each not in at]
         spots = [each for each in self.empty if each in told_at]
         if has_serial(spot):

@@ -31,6 +31,7 @@ class Plugged:
     unsettled the sys paths of those that have come while some were missing, and that properties may tell
     homes     the spots of siblings -> those at other ports where they may have been before
     unread    the paths of what cannot be read, and may be plugged in all the same
+    anew      spots with numbers that have begun anew: what had them before may be any of the siblings
     """
 
     groups: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
@@ -40,6 +41,7 @@ class Plugged:
     unsettled: frozenset[str] = frozenset()
     homes: Mapping[Spot, Sequence[Spot]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
+    anew: frozenset[Spot] = frozenset()
 
     def nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
         """The device nodes that may be the one that was at a spot."""

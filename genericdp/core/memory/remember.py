@@ -33,7 +33,7 @@ from genericdp.core.memory.answered import (
 from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import learn, with_lost
 from genericdp.core.memory.memory import TWO_AFTER_S, Memory
-from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.remembered import Remembered, without_numbers
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
 from genericdp.core.memory.room import (
@@ -140,7 +140,7 @@ def remember(
         renamed_links=leading(still_renamed(memory.renamed, held_devices), final, devices),
     )
     return complete, Memory(
-        devices,
+        without_numbers(devices, inventory.offers.values(), held_devices, plugged.anew),
         ties_worth_keeping(inventory.ties, devices),
         shares,
         held,

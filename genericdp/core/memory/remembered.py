@@ -10,17 +10,25 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import nlargest
 from math import inf
 
 from genericdp.core.buses.port import Dock
-from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.part import Part, are_told_apart, has_serial, missing_of, part_of
 from genericdp.core.inventory.past import SIBLING_LIMIT
-from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, may_be_model, number_of, spot_of
+from genericdp.core.inventory.place import (
+    UNKNOWN,
+    Spot,
+    is_of_node,
+    is_of_number,
+    may_be_model,
+    number_of,
+    spot_of,
+)
 from genericdp.core.inventory.plugged import Plugged
 
 
@@ -192,6 +200,29 @@ def siblings_of(
 def _shared_places(known: Remembered) -> set[tuple[str, str]]:
     """What siblings have in common at any port: the serial number of their unit, and their place."""
     return {(spot.serial, spot.within) for spot in known.device.spots if has_serial(spot)}
+
+
+def without_numbers(
+    devices: dict[str, Remembered], offers: Iterable[Offer], held: Collection[str], anew: Collection[Spot]
+) -> dict[str, Remembered]:
+    """What is remembered, without the numbers of siblings that absent devices had under former rules.
+
+    The present rules cannot tell what had them.
+
+    held  the devices that pods hold: what they got has kept its number
+    anew  `Plugged.anew`
+    """
+    bases = {device.basis for offer in offers for device in offer.devices} if anew else set()
+    changed = {
+        id_: replace(known, device=replace(known.device, spots=_without(known.device.spots, anew)))
+        for id_, known in (devices.items() if anew else ())
+        if known.absent_since is not None and id_ not in held and known.device.basis not in bases
+    }
+    return {**devices, **changed} if changed else devices
+
+
+def _without(spots: Iterable[Spot], anew: Collection[Spot]) -> tuple[Spot, ...]:
+    return tuple(spot._replace(number=UNKNOWN) if spot in anew else spot for spot in spots)
 
 
 def is_unknown(device: Device) -> bool:

@@ -597,3 +597,22 @@ def test_after_two_moves_and_an_undone_edit_a_held_sibling_is_still_found() -> N
         node.look(by_part, *came)
     node.look(by_half, *moves[-1])
     assert node.inventory.links()[own] == "/dev/ttyUSB1"
+
+
+@pytest.mark.parametrize("ports", ["1111", "1222", "1123"])
+def test_what_had_a_number_under_former_rules_tells_nothing_once_the_numbers_begin_anew(ports: str) -> None:
+    """No pod held any of the card, so the first of those that came got the number of the only one known."""
+    node = Node()
+    plain, by_part = rule("x"), rule("x", 'identity = ["PART"]')
+    node.look(by_part, *a_card(ports[0], {1: 1}, 10))
+    node.look(plain, *a_card(ports[0], {1: 1}, 10))
+    came: Sequence[UdevDevice] = ()
+    for port, parts, since in zip(ports[1:], ((0, 1, 2), (0, 1, 2, 3), (0, 1, 3)), (20, 30, 40), strict=True):
+        if since == 40:
+            node.allocate(id_of(node, "/dev/ttyUSB1"))
+        node.look(plain)
+        came = a_card(port, {part: part for part in parts}, since)
+        node.look(plain, *came)
+    told = node.look(by_part, *came)
+    assert set(node.inventory.links().values()) == {None}
+    assert "Healthy" not in told.values()

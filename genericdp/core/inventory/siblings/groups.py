@@ -66,6 +66,7 @@ class Groups:
         unsettled: set[str] = set()
         homes: dict[Spot, Sequence[Spot]] = {}
         left: dict[Spot, Mapping[int, Seen]] = {}
+        anew: set[Spot] = set()
         for spot in dict.fromkeys((*self.shared, *past.siblings, *self._alone(past))):
             group = self.at.get(spot, ())
             numbered = number(group, spot, past, told, self.at)
@@ -78,8 +79,11 @@ class Groups:
             if numbered.homes:
                 homes[spot] = numbered.homes
             left |= numbered.left
+            anew.update(numbered.anew)
         siblings |= left
-        return Plugged(self.at, numbers, siblings, in_doubt, frozenset(unsettled), homes)
+        return Plugged(
+            self.at, numbers, siblings, in_doubt, frozenset(unsettled), homes, anew=frozenset(anew)
+        )
 
     def _alone(self, past: Past) -> Iterable[Spot]:
         """Where a device node may be one of several that were at another port."""

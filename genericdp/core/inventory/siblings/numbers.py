@@ -42,6 +42,7 @@ class Numbered(NamedTuple):
     """The siblings at one spot, as in `Plugged`; `in_doubt` are sys paths.
 
     left     the spots at other ports where they have been -> what is remembered there now
+    anew     the numbers that have begun anew, at each of these spots
     """
 
     numbers: Mapping[str, int]
@@ -50,6 +51,7 @@ class Numbered(NamedTuple):
     unsettled: Collection[str]
     homes: Sequence[Spot]
     left: Siblings
+    anew: Collection[Spot]
 
 
 def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Numbered:
@@ -80,8 +82,10 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
         # Some were never seen before, so even as many as are missing may be those, the next time.
         doubtful = [n for n in missing if _may_have_come(home.ids(n), new, told)]
         before = _not_seen(before, doubtful)
+    anew: list[Spot] = []
     if new and are_others and not is_in_doubt:
         doubtful = missing
+        anew = [each._replace(number=n) for each in (spot, *home.former) for n in missing]
         before = _guessed(before, missing, len(new), is_all=not sure)
         missing = sorted(before.keys() - sure.values())
     unused = [number for number in range(len(before) + len(new)) if number not in before]
@@ -107,6 +111,7 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
         came if is_unsettled else (),
         home.former,
         left,
+        anew,
     )
 
 

@@ -102,6 +102,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     # Some may not have come yet, and be remembered elsewhere.
     known = {**_merged(map(past.known_at, former.empty)), **known}
     if is_same:
+        # What came with other values, at other ports, may have had these numbers there.
         same = (each for each in left if home == spot or each in former.spots)
         known = _merged((known, *map(past.known_at, same)))
     others = [each for other in former.may_be if other != home for each in past.known_at(other).values()]

@@ -490,3 +490,40 @@ def test_a_kit_that_an_edit_divides_names_the_new_ids_if_no_pod_holds_it() -> No
     node.allocate("kit")
     in_doubt = "the device plugged in now may not be the one that a pod got; delete that pod"
     assert node.look(after, *kit("X", "Y"))["kit"] == in_doubt
+
+
+@pytest.mark.parametrize("is_optional", [False, True])
+def test_no_pod_gets_one_node_of_each_of_two_twins(*, is_optional: bool) -> None:
+    """The second one came without one of its nodes while the first one was away, and was not yet known."""
+    rules = (
+        rule("kit", 'group_by = "all"', match='[{ SUBSYSTEM = "tty" }, { SUBSYSTEM = "hidraw" }]')
+        + f"""
+[[resource.node]]
+match.SUBSYSTEM = "tty"
+container_path = "/dev/pad"
+
+[[resource.node]]
+match.SUBSYSTEM = "hidraw"
+container_path = "/dev/keys"
+optional = {str(is_optional).lower()}
+"""
+    )
+
+    def a_pad(port: str, number: int, devnum: int) -> list[UdevDevice]:
+        usb = a_usb_device(port, serial="S", devnum=devnum)
+        nodes = a_usb_node(usb, "tty", f"ttyUSB{number}"), a_usb_node(usb, "hidraw", f"hidraw{number}")
+        return [replace(each, incarnation=10 * devnum) for each in nodes]
+
+    node, twin = Node(), a_pad("2", 1, 3)
+    node.look(rules, *a_pad("1", 0, 2))
+    node.allocate("kit")
+    got = {*node.inventory.links()}
+    node.look(rules)
+    node.look(rules, twin[0])
+    for second in (twin[:1], twin):
+        assert node.look(rules, *a_pad("1", 0, 4), *second) == {
+            "kit": "the device plugged in now may not be the one that a pod got; delete that pod"
+        }
+        assert {node.inventory.links()[link] for link in got} == {None}
+    answer = node.nobody_holds_anything()
+    assert node.look(rules, *a_pad("1", 0, 4), *twin, answer=answer) == {"kit": "Healthy"}

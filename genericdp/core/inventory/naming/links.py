@@ -17,7 +17,7 @@ from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_path
 from genericdp.core.inventory.group import Group
 from genericdp.core.inventory.identity import Identity, hash_of
-from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, twin_of, with_wholes
+from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, as_whole, twin_of, with_wholes
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.rules.grouping import NODE
 
@@ -118,11 +118,19 @@ def _is_foreign(group: Group, identity: Identity, spot: Spot) -> bool:
 def _tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> Ties:
     """The ties of these names, with new ones for twins in one group, and where only one is in it."""
     ties = {name: past.ties[name] for name in rivals if name in past.ties}
-    for name, spots in rivals.items():
-        ports = {spot.port for spot in spots}
-        if name not in ties and (len(ports) > 1 or not past.twins.isdisjoint(with_wholes(spots.values()))):
+    known = {name: past.port_at(name, spots) for name, spots in rivals.items() if name not in ties}
+    units = {name: {twin and as_whole(twin) for twin in rivals[name].values()} for name in known}
+    several = set[Twin | None]()
+    for name, port in known.items():
+        ports = {spot.port for spot in rivals[name]}
+        if len(ports) > 1 or not past.twins.isdisjoint(with_wholes(rivals[name].values())):
             # If only one of the twins is in this group, the name is its own.
-            ties[name] = past.port_at(name, spots) or (ports.pop() if len(ports) == 1 else "")
+            ties[name] = port or (ports.pop() if len(ports) == 1 else "")
+            several |= units[name] if len(rivals[name]) > 1 else set()
+    for unit in several:
+        mine = [name for name, port in known.items() if port and unit in units[name]]
+        # One came without some of its nodes while the other was away: nobody can tell which of them it is.
+        ties |= dict.fromkeys(mine, "") if len({known[name] for name in mine}) > 1 else {}
     return ties
 
 

@@ -35,6 +35,14 @@ RULES = ("by a property", "by a property that several have")
         ("plug", "1", frozenset({0, 1})),
     ]
 )
+@example(
+    [
+        ("plug", "1", frozenset({0, 2, 3})),
+        ("plug", "2", frozenset({0, 1, 2})),
+        ("admit", 2),
+        ("plug", "1", frozenset({0, 1, 2, 3})),
+    ]
+)
 @given(st.lists(operations, max_size=8))
 def test_a_pod_gets_no_other_sibling_where_a_serial_number_would_prevent_it(
     rules: str, history: list[tuple[object, ...]]

@@ -179,6 +179,39 @@ operations = st.one_of(
         ("plug", "2", frozenset({0, 1})),
     ]
 )
+@example(
+    history=[
+        ("bind", frozenset({0})),
+        ("admit", 0),
+        ("plug", "2", frozenset({1, 2})),
+        ("plug", "1", frozenset({1})),
+    ]
+)
+@example(
+    history=[
+        ("bind", frozenset({0, 1})),
+        ("plug", "2", frozenset({2})),
+        ("admit", 0),
+        ("plug", "2", frozenset({0})),
+    ]
+)
+@example(
+    history=[
+        ("bind", frozenset({0, 1, 2, 3})),
+        ("admit", 2),
+        ("plug", "1", frozenset({1})),
+        ("bind", frozenset({0, 1, 2})),
+        ("plug", "2", frozenset({2, 3})),
+    ]
+)
+@example(
+    history=[
+        ("plug", "3", frozenset({0, 1})),
+        ("admit", 0),
+        ("plug", "3", frozenset({0, 2})),
+        ("plug", "1", frozenset({0, 1})),
+    ]
+)
 @given(history=st.lists(operations, max_size=10))
 def test_a_new_builder_sees_what_the_one_before_it_saw(
     rules: str, serial: str | None, history: list[tuple[object, ...]]

@@ -41,6 +41,7 @@ class Home(NamedTuple):
     apart    the spots where nothing is now and where any node of their unit may have been
     is_same  whether the same is remembered there as here: only these siblings can have been there
     is_open  whether the numbers at these spots differ, so that nobody can tell which ones are theirs
+    foreign  the numbers in `known` that may be those of another unit, at another spot
     """
 
     seen: Mapping[str, Seen]
@@ -54,6 +55,7 @@ class Home(NamedTuple):
     apart: Sequence[Spot] = ()
     is_same: bool = False
     is_open: bool = False
+    foreign: Collection[int] = ()
 
     def ids(self, number: int) -> frozenset[str]:
         """The ids of the devices that had a number; none if they are forgotten, and it may be any device."""
@@ -69,6 +71,15 @@ class Home(NamedTuple):
         bases = {known.ids[id_] for id_ in ids if id_ in known.ids}
         others = (id_ for id_, basis in known.ids.items() if basis in bases and id_ not in ids)
         return not known.held.isdisjoint(ids) or not any(others)
+
+    def may_be_of(self, number: int, ids: Collection[str]) -> bool:
+        """Whether a number was that of a value with these ids, and a pod holds no other value there."""
+        known = self.known.get(number)
+        if known is None or known.ids.keys().isdisjoint(ids):
+            return False
+        bases = {known.ids[id_] for id_ in ids if id_ in known.ids}
+        is_held_otherwise = any(known.ids.get(id_) in bases for id_ in known.held)
+        return not known.held.isdisjoint(ids) or not is_held_otherwise
 
     def may_hold(self, missing: Iterable[int], sure: Iterable[int]) -> bool:
         """Whether a pod may hold one of the missing siblings, or one that was at another spot.
@@ -94,12 +105,13 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     # Where something is remembered at the spot itself, some may have come, and others not yet.
     if former.spots and not _is_known(spot, past):
         home = former.spots[0]
-        before = {number: each.elsewhere for number, each in seen_at(home, past, ()).items()}
+        before = elsewhere(seen_at(home, past, ()))
         known = past.known_at(home)
         is_open = len({_signature(seen_at(each, past, ())) for each in former.spots}) > 1
     left = former.left(home, before)
     is_same = has_serial(spot) and not is_open
     # Some may not have come yet, and be remembered elsewhere.
+    foreign = () if has_serial(spot) else former.foreign(before, known)
     known = {**_merged(map(past.known_at, former.empty)), **known}
     if is_same:
         # What came with other values, at other ports, may have had these numbers there.
@@ -118,6 +130,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         [each for each in former.may_be if each in former.empty],
         is_same,
         is_open,
+        foreign,
     )
 
 
@@ -152,9 +165,23 @@ class _Former:
 
         Those are also the ports where they were last seen at the paths that they had at home.
         """
-        were = {spot: _gone(seen_at(spot, self._past, ())) for spot in self.empty}
-        there, at_home = (() if home == self._spot else self.spots), _gone(before)
-        return {spot: numbers for spot, numbers in were.items() if spot in there or numbers == at_home}
+        were = {spot: elsewhere(seen_at(spot, self._past, ())) for spot in self.empty}
+        there, at_home = (() if home == self._spot else self.spots), gone(before)
+        return {spot: numbers for spot, numbers in were.items() if spot in there or gone(numbers) == at_home}
+
+    def foreign(self, before: Mapping[int, Seen], known: Collection[int]) -> Collection[int]:
+        """Those of the numbers that are not `known` at home which others may have had at these spots.
+
+        The same siblings were last seen at the same path.
+        """
+        seen = [seen_at(spot, self._past, ()) for spot in self.empty]
+        mine = {
+            n
+            for numbers in seen
+            for n in numbers.keys() & before
+            if (order := numbers[n].order) and order == before[n].order
+        }
+        return before.keys() - known - mine
 
 
 def _merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:
@@ -176,8 +203,14 @@ def _stayed(before: Mapping[int, Seen], paths: Mapping[tuple[str, int], str]) ->
     return {paths[each[:2]]: number for number, each in before.items() if each[:2] in paths}
 
 
-def _gone(numbers: Mapping[int, Seen]) -> Mapping[int, Seen]:
+def gone(numbers: Mapping[int, Seen]) -> Mapping[int, Seen]:
+    """What is known of siblings once all of them have left."""
     return {number: seen.gone for number, seen in numbers.items()}
+
+
+def elsewhere(numbers: Mapping[int, Seen]) -> Mapping[int, Seen]:
+    """What is known of siblings at a port where they may have been before."""
+    return {number: seen.elsewhere for number, seen in numbers.items()}
 
 
 def _is_known(spot: Spot, past: Past) -> bool:

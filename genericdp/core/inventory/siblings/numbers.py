@@ -31,7 +31,7 @@ from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.past import Past, Seen, Siblings, has_twin
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Told
-from genericdp.core.inventory.siblings.homes import At, Home, home_of, seen_at
+from genericdp.core.inventory.siblings.homes import At, Home, elsewhere, gone, home_of, seen_at
 from genericdp.core.usb_port import UsbPort
 
 #: One that has not been seen since its number was a guess.
@@ -94,14 +94,15 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
     numbers = {**sure, **by_order}
     if not is_in_doubt:
         sure = numbers
-    siblings = {number: each.gone for number, each in before.items()}
+    siblings = dict(gone(before))
     are_mixed = not are_in_order or (seats.disputed and len(new) == len(missing))
     if is_in_doubt and (are_mixed or any(before[number].is_mixed for number in missing)):
         siblings |= {number: before[number].mixed for number in missing}
     siblings |= {sure[path]: each for path, each in seen.items() if path in sure}
     now = _with_late(spot, siblings, before)
-    here = {number: each.elsewhere for number, each in now.items()}
-    left = {each: here if home.is_same else _not_seen(were, doubtful) for each, were in home.left.items()}
+    here = elsewhere(now)
+    were = home.left if is_in_doubt else {each: gone(numbers) for each, numbers in home.left.items()}
+    left = {each: here if home.is_same else _not_seen(then, doubtful) for each, then in were.items()}
     if is_in_doubt and len(new) > len(missing) and not has_twin(past.twins, spot):
         left = {**_doubted(home.apart, left, new, past, told), **(left if home.is_same else {})}
     return Numbered(
@@ -181,14 +182,9 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
     for path in came:
         if path in told:
             alike.setdefault(told[path], []).append(path)
-    had = {ids: [number for number in missing if not home.ids(number).isdisjoint(ids)] for ids in alike}
     # A number may be remembered of several values: after an edit, or of siblings that came in place of each
     # other. It is that of the one that a pod may hold.
-    for number in missing:
-        holders = [ids for ids, numbers in had.items() if not home.held(number).isdisjoint(ids)]
-        for ids in had if len(holders) == 1 else ():
-            if ids != holders[0] and number in had[ids]:
-                had[ids].remove(number)
+    had = {ids: [number for number in missing if home.may_be_of(number, ids)] for ids in alike}
     times = Counter(number for numbers in had.values() for number in numbers)
     # One whose device is forgotten may have had any of them.
     is_any_lost = len(came) != len(missing) and not all(map(home.ids, missing))
@@ -201,6 +197,7 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
         is_late = _may_be_others(numbers, home.before)
         is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
         is_alone = all(home.is_of(number, ids) for number in numbers)
+        is_alone = is_alone and (len(numbers) == 1 or {*numbers}.isdisjoint(home.foreign))
         if is_told and is_alone and is_ordered and not is_any_lost and not apart:
             taken |= zip(alike[ids], numbers, strict=True)
             continue

@@ -136,20 +136,31 @@ class Seen(NamedTuple):
 Siblings = Mapping[Spot, Mapping[int, Seen]]
 
 
+class Value(NamedTuple):
+    """What the id of a device says of properties, in any resource; nothing if they do not identify it.
+
+    basis  the names of the properties (`identity.basis_of`)
+    hash   a hash of their values (`Device.key_hash`)
+    """
+
+    basis: str = ""
+    hash: str = ""
+
+
 class Known(NamedTuple):
     """What is remembered of the device node with a number.
 
     sys_path  where it is, "" if it has left or was last seen before a restart
     node      which one that is there, as the port of `spot_of_node`; "" without a path
     held      the devices that have or had it and that a pod may hold, by id
-    ids       all devices that have or had it, each with the basis of its id if properties identify it
+    ids       all devices that have or had it, each with what its id says of properties
     is_there  whether one of them has it, as far as is known; otherwise, it had it before it moved here
     """
 
     sys_path: str
     node: str
     held: frozenset[str] = frozenset()
-    ids: Mapping[str, str] = {}
+    ids: Mapping[str, Value] = {}
     is_there: bool = True
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, repeat
 
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins
+from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins, Value
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.given.links import GivenLinks
@@ -204,7 +204,8 @@ class _Numbers:
         for id_, known in self._memory.devices.items():
             under = {spot.serial: spot.port for spot in known.device.also if is_of_node(spot)}
             nodes = ((each.sys_path, under.get(each.link, "")) for each in known.device.nodes)
-            spots = known.device.spots
+            spots, key_hash = known.device.spots, known.device.key_hash
+            value = Value(known.device.basis, key_hash) if key_hash else Value()
             there = zip((*spots, *known.earlier), chain(nodes, repeat(("", ""))), strict=False)
             for n, (spot, at) in enumerate(there):
                 if spot.number != UNKNOWN:
@@ -213,8 +214,7 @@ class _Numbers:
                     of_pods = other.held | ({id_} if id_ in held and spot not in known.not_given else set())
                     is_there = n < len(spots) or other.is_there
                     path = at if at[0] else other[:2]  # a tombstone has none
-                    ids = {**other.ids, id_: known.device.basis if known.device.key_hash else ""}
-                    mine[spot.number] = Known(*path, of_pods, ids, is_there)
+                    mine[spot.number] = Known(*path, of_pods, {**other.ids, id_: value}, is_there)
         return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.past import Known, Past, Seen
+from genericdp.core.inventory.past import Known, Past, Seen, Value
 from genericdp.core.inventory.place import UNKNOWN, Spot, locate
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.siblings.groups import plugged_of
@@ -86,7 +86,11 @@ def test_it_is_the_first_that_was_missing_if_no_pod_holds_any() -> None:
 def as_told(past: Past, *ids: str) -> Past:
     """The same, and which ids the devices with these numbers have; "" if they are forgotten."""
     known = past.known_at(SPOT)
-    told = {n: known[n]._replace(ids=dict.fromkeys(each.split(), "")) for n, each in enumerate(ids) if each}
+    told = {
+        n: known[n]._replace(ids={id_: Value("property N", id_) for id_ in each.split()})
+        for n, each in enumerate(ids)
+        if each
+    }
     return replace(past, known_at=lambda spot: told if spot == SPOT else {})
 
 

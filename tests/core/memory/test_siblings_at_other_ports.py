@@ -284,3 +284,49 @@ def test_a_doubt_counts_at_every_port_where_one_of_them_may_have_been(
             own = id_of(node, "/dev/ttyUSB1")
             node.allocate(own)
     assert node.inventory.links()[own] is None
+
+
+@pytest.mark.parametrize("serial", [None, "0001"])
+@pytest.mark.parametrize("is_other_remembered", [False, True])
+def test_what_was_at_the_port_of_another_card_does_not_say_which_sibling_has_come(
+    serial: str | None, *, is_other_remembered: bool
+) -> None:
+    """The pod got the second port of its card, which is plugged in again and its first port appears first."""
+    node = Node()
+    card = a_card("2", {2: 2, 3: 3}, 20, serial)
+    node.look(OF_HALF, *(a_card("1", {0: 0, 1: 1}, 10, serial) if is_other_remembered else ()), *card)
+    node.look(OF_HALF, *card)
+    second = (card[0], card[2])
+    told = node.look(OF_HALF, *second)
+    node.allocate(next(id_ for id_, health in told.items() if health == "Healthy"))
+    again = a_card("2", {2: 2, 3: 3}, 30, serial)
+    for plugged in ((), again[:2], again):
+        node.look(OF_HALF, *plugged)
+        assert "/dev/ttyUSB2" not in all_links_lead(node)
+
+
+def test_a_free_card_does_not_wait_because_a_pod_holds_another_one() -> None:
+    """Both have no serial number, and the ports of the free one appear one after the other."""
+    rules, node = rule("x", 'group_by = "usb_device"'), Node()
+    other, card = a_card("1", {0: 0, 1: 1}, 10, None), a_card("2", {0: 2, 1: 3}, 20, None)
+    held, free = sorted(node.look(rules, *other, *card))
+    node.allocate(held)
+    node.look(rules, *card)
+    node.look(rules)
+    again = a_card("2", {0: 2, 1: 3}, 30, None)
+    node.look(rules, *again[:2])
+    assert node.look(rules, *again) == {held: "it is unplugged", free: "Healthy"}
+
+
+@pytest.mark.parametrize("port", ["1", "2"])
+def test_a_pod_gets_its_port_of_a_card_back_although_the_resource_was_renamed(port: str) -> None:
+    """The ports share the value that identifies the card, and the former ids are still remembered."""
+    node = Node()
+    node.look(rule("old", 'identity = ["HALF"]'), *a_card("1", {0: 0, 1: 1}, 10))
+    node.look(BY_HALF, *a_card("1", {0: 0, 1: 1}, 10))
+    part_0, part_1 = id_of(node, "/dev/ttyUSB0"), id_of(node, "/dev/ttyUSB1")
+    node.allocate(part_0)
+    node.look(BY_HALF)
+    node.look(BY_HALF, *a_card(port, {0: 0, 1: 1}, 20))
+    links = node.inventory.links()
+    assert (links[part_0], links[part_1]) == ("/dev/ttyUSB0", "/dev/ttyUSB1")

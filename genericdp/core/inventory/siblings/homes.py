@@ -19,7 +19,7 @@ from typing import NamedTuple
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.part import has_serial
-from genericdp.core.inventory.past import Known, Past, Seen, Siblings
+from genericdp.core.inventory.past import Known, Past, Seen, Siblings, has_twin
 from genericdp.core.inventory.place import Spot, spot_of_node
 from genericdp.core.inventory.plugged import Told
 
@@ -68,18 +68,14 @@ class Home(NamedTuple):
     def is_of(self, number: int, ids: Collection[str]) -> bool:
         """Whether a number is that of a value with these ids: a pod holds it so, or no other value had it."""
         known = self.known[number]
-        bases = {known.ids[id_] for id_ in ids if id_ in known.ids}
-        others = (id_ for id_, basis in known.ids.items() if basis in bases and id_ not in ids)
-        return not known.held.isdisjoint(ids) or not any(others)
+        return not known.held.isdisjoint(ids) or not _others(known, known.ids, ids)
 
     def may_be_of(self, number: int, ids: Collection[str]) -> bool:
         """Whether a number was that of a value with these ids, and a pod holds no other value there."""
         known = self.known.get(number)
         if known is None or known.ids.keys().isdisjoint(ids):
             return False
-        bases = {known.ids[id_] for id_ in ids if id_ in known.ids}
-        is_held_otherwise = any(known.ids.get(id_) in bases for id_ in known.held)
-        return not known.held.isdisjoint(ids) or not is_held_otherwise
+        return not known.held.isdisjoint(ids) or not _others(known, known.held, ids)
 
     def may_hold(self, missing: Iterable[int], sure: Iterable[int]) -> bool:
         """Whether a pod may hold one of the missing siblings, or one that was at another spot.
@@ -90,6 +86,14 @@ class Home(NamedTuple):
         of_missing = (self.known[number] for number in missing if number in self.known)
         others = (each for each in self.others if not each.ids.keys() <= here)
         return any(each.held for each in (*of_missing, *others))
+
+
+def _others(known: Known, among: Iterable[str], ids: Collection[str]) -> bool:
+    """Whether some of the devices that had a number stand for another value than those with these ids."""
+    mine = {known.ids[id_] for id_ in ids if id_ in known.ids}
+    bases = {value.basis for value in mine}
+    values = (known.ids[id_] for id_ in among if id_ in known.ids)
+    return any(value.basis in bases and value not in mine for value in values)
 
 
 def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Home:
@@ -111,8 +115,9 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     left = former.left(home, before)
     is_same = has_serial(spot) and not is_open
     # Some may not have come yet, and be remembered elsewhere.
-    foreign = () if has_serial(spot) else former.foreign(before, known)
-    known = {**_merged(map(past.known_at, former.empty)), **known}
+    elsewhere_too = former.known(before)
+    foreign = () if former.is_unit else elsewhere_too.keys() - known.keys() - former.mine(before)
+    known = {**elsewhere_too, **known}
     if is_same:
         # What came with other values, at other ports, may have had these numbers there.
         same = (each for each in left if home == spot or each in former.spots)
@@ -141,14 +146,17 @@ class _Former:
     empty   those of them where nothing is plugged in
     spots   those of them where they were, as far as properties or the serial number say
     may_be  those where any node of their unit may have been
+    is_unit whether the serial number says that no other unit was there
     """
 
     def __init__(self, group: Iterable[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:
         self._spot, self._past = spot, past
+        self.is_unit = has_serial(spot) and not has_twin(past.twins, spot)
         self.alike = sorted(each for each in past.alike(spot.serial, spot.within) if each != spot)
         # Asked in every step for all siblings, and hardly any unit has been at another port.
         ids = _ids_of(group, told) if self.alike else frozenset[str]()
         told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
+        self._told = told_at
         self.empty = [each for each in self.alike if each not in at]
         spots = [each for each in self.empty if each in told_at]
         if has_serial(spot):
@@ -169,19 +177,28 @@ class _Former:
         there, at_home = (() if home == self._spot else self.spots), gone(before)
         return {spot: numbers for spot, numbers in were.items() if spot in there or gone(numbers) == at_home}
 
-    def foreign(self, before: Mapping[int, Seen], known: Collection[int]) -> Collection[int]:
-        """Those of the numbers that are not `known` at home which others may have had at these spots.
+    def known(self, before: Mapping[int, Seen]) -> Mapping[int, Known]:
+        """What is remembered at these spots of the siblings with the numbers that they had at home.
 
-        The same siblings were last seen at the same path.
+        Other units may have been there. A property says that it was this one, or the path (`_mine_at`).
         """
-        seen = [seen_at(spot, self._past, ()) for spot in self.empty]
-        mine = {
-            n
-            for numbers in seen
-            for n in numbers.keys() & before
-            if (order := numbers[n].order) and order == before[n].order
-        }
-        return before.keys() - known - mine
+        every: list[Mapping[int, Known]] = []
+        for spot in self.empty:
+            known = self._past.known_at(spot)
+            is_told = self.is_unit or spot in self._told
+            mine = known.keys() if is_told else known.keys() & self._mine_at(spot, before)
+            every.append({number: known[number] for number in mine})
+        return _merged(every)
+
+    def mine(self, before: Mapping[int, Seen]) -> set[int]:
+        """The numbers that certainly were those of the same siblings at one of these spots."""
+        return set().union(*(self._mine_at(spot, before) for spot in self.empty))
+
+    def _mine_at(self, spot: Spot, before: Mapping[int, Seen]) -> set[int]:
+        """The numbers of those that were last seen at the path that is remembered at home, too."""
+        seen = seen_at(spot, self._past, ())
+        both = seen.keys() & before
+        return {number for number in both if seen[number].order == before[number].order != ""}
 
 
 def _merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:

@@ -110,17 +110,18 @@ class Renewal:
         """Whether a pod holds the id of the device for something else, which it may still have."""
         known = self._held.get(device.id)
         rule = self._offers[resource].resource
+        held = self._with_unit.get(device.unit, ())
         if known and modes.is_another_unit(known, device, rule, self.units, self._twins):
             return True
-        if not known and modes.is_of_another_model(device, self._with_unit.get(device.unit, ()), self._ties):
+        if known and modes.is_that_of_another_pod(known, device, held):
+            return True
+        if not known and modes.is_of_another_model(device, held, self._ties):
             return True
         if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
         if known and (self._leads_elsewhere(known, device, resource) or has_no_room(known, device)):
             return True
-        if self._resources[device.id] != resource:
-            return True
-        return self._is_held_by_others(device)
+        return self._resources[device.id] != resource or self._is_held_by_others(device)
 
     def _leads_elsewhere(self, known: Remembered, device: Device, resource: str) -> bool:
         """Whether a link of a held device leads to another node now, or may."""

@@ -18,6 +18,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import HELD_LINK_LIMIT
 from genericdp.core.memory.saved import UnreadableMemoryError, dump, load
+from tests.core.memory.test_siblings import id_of
 from tests.scenes.builders import a_usb_device, a_usb_node, resources_of
 from tests.scenes.edits import Node, rule
 
@@ -521,3 +522,20 @@ def test_a_pod_of_a_shared_kit_keeps_its_links_when_another_pod_gets_the_kit() -
     node.look(rules, *other, *own)
     links = node.inventory.links()
     assert {links[link] for link in given} <= {None, own[0].device_node}
+
+
+@pytest.mark.parametrize("is_seen_to_leave", [False, True])
+@pytest.mark.parametrize("part", [0, 1])
+def test_a_model_that_another_pod_got_at_another_port_is_no_mode_of_this_pods_unit(
+    part: int, *, is_seen_to_leave: bool
+) -> None:
+    """Two models have one serial number. One leaves, and the other one takes its port. It has one more node."""
+    node, own, other = Node(), a_modem("2", "6015"), a_modem("4", "0125", 2)
+    node.look(rule("x"), *own, *other)
+    node.allocate("x_S")
+    assert node.inventory.links()["x_S"] == own[0].device_node
+    node.allocate(id_of(node, str(other[part].device_node)))
+    if is_seen_to_leave:
+        node.look(rule("x"))
+    node.look(rule("x"), *a_modem("2", "0125", 2))
+    assert node.inventory.links()["x_S"] is None

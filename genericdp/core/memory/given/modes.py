@@ -66,6 +66,21 @@ def is_another_unit(
     return False
 
 
+def is_that_of_another_pod(known: Remembered, device: Device, held: Iterable[tuple[str, str]]) -> bool:
+    """Whether another model is where a link of a pod leads, and another pod got that model at another port.
+
+    held  see `is_of_another_model`
+    """
+    parts = {} if device.key_hash else known.parts
+    others = {*held} - {(spot.port, model) for spot, model in known.spots.items()}
+    return any(
+        link in parts
+        and not may_be_model(parts[link][1], model)
+        and any(port != spot.port and may_be_model(model, other) for port, other in others)
+        for link, (spot, model) in zip(device.links, device.spots_with_models, strict=False)
+    )
+
+
 def _is_wholly_another(device: Device, was: Mapping[Spot, str], parts: Mapping[str, Part]) -> bool:
     """Whether nothing of what a pod got was at a port where the device is, or of a model that it is."""
     ports, models = {spot.port for spot in was}, {*was.values(), *(model for _, model in parts.values())}

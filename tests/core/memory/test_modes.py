@@ -529,7 +529,7 @@ def test_a_pod_of_a_shared_kit_keeps_its_links_when_another_pod_gets_the_kit() -
 def test_a_model_that_another_pod_got_at_another_port_is_no_mode_of_this_pods_unit(
     part: int, *, is_seen_to_leave: bool
 ) -> None:
-    """Two models have one serial number. One leaves, and the other one takes its port. It has one more node."""
+    """Two models have one serial number. One leaves, and the other one, with two nodes, takes its port."""
     node, own, other = Node(), a_modem("2", "6015"), a_modem("4", "0125", 2)
     node.look(rule("x"), *own, *other)
     node.allocate("x_S")

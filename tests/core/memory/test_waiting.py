@@ -205,6 +205,20 @@ def test_it_waits_at_another_port_if_the_rule_names_other_properties_than_before
     assert [*told.values()] == [f"a pod may still hold it as {held}"]
 
 
+@pytest.mark.parametrize("is_grouped", [False, True])
+def test_it_waits_at_another_port_if_the_values_may_be_those_of_a_parent(*, is_grouped: bool) -> None:
+    """A group has the properties of the device by which it is grouped, and a node has its own."""
+    each, grouped = (rule("ftdi", 'identity = ["ID_PATH"]', more) for more in ("", 'group_by = "usb_device"'))
+    before, after = (grouped, each) if is_grouped else (each, grouped)
+    node = Node()
+    (held,) = node.look(before, STICK)
+    node.allocate(held)
+    node.look(before)
+    told = node.look(after, MOVED)
+    assert told.pop(held) == "it is unplugged"
+    assert [*told.values()] == [f"a pod may still hold it as {held}"]
+
+
 def test_it_waits_if_an_earlier_release_has_not_saved_what_its_id_says() -> None:
     node = Node()
     node.look(rule("ftdi", 'identity = ["ID_PATH"]'), STICK)

@@ -91,6 +91,11 @@ def _is_shared(offer: Offer) -> bool:
     return not offer.resource.is_exclusive
 
 
+def _is_of_one_node(device: Device) -> bool:
+    """Whether a device is one device node. The properties of a group may be those of a parent."""
+    return device.id in device.links
+
+
 def _spots_of(device: Device, *, is_held: bool) -> Sequence[Spot]:
     """Where a pod may have got a node of the device, from an earlier release as well.
 
@@ -166,12 +171,13 @@ class _Others:
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
                 # as twins under other rules, a pod has to have got the id of this one since.
                 is_twin = (only_by_values or may_be_twin) and (was.unit in self._ties or is_tied)
-                # Both have ids of the same properties, whose values differ.
+                # Both have ids of the same properties of the same devices, whose values differ.
                 differ = (
                     (known.resource == offer.resource.name or is_own)
                     and was.basis == device.basis != "serial"
                     and "" not in (was.key_hash, device.key_hash)
                     and was.key_hash != device.key_hash
+                    and _is_of_one_node(was) is _is_of_one_node(device)
                 )
                 if not (
                     is_twin or differ or was.basis == "port" or self._is_where_it_was(known, spot, model)

@@ -105,6 +105,11 @@ def dock_of(usb: UdevDevice) -> Dock | None:
     return None
 
 
+def are_two_docks(one: Dock | None, other: Dock | None) -> bool:
+    """Whether both are known, and are not the same one."""
+    return one is not None and other is not None and one.serial != other.serial
+
+
 def is_usb(device: UdevDevice) -> bool:
     """Whether it is a USB device as a whole."""
     return device.subsystem == "usb" and device.devtype == "usb_device"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from genericdp.core.buses.port import may_be_at, unit_on_usb
+from genericdp.core.buses.port import Dock, are_two_docks, dock_of, may_be_at, unit_on_usb
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Seen, Siblings
@@ -43,17 +43,21 @@ class Plugged:
     unread: frozenset[str] = frozenset()
     anew: frozenset[Spot] = frozenset()
 
-    def nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
-        """The device nodes that may be the one that was at a spot."""
+    def nodes_at(self, spot: Spot, dock: Dock | None = None) -> Sequence[UdevDevice]:
+        """The device nodes that may be the one that was at a spot, behind a dock if one was there."""
+        nodes = self._nodes_at(spot)
+        return [node for node in nodes if not _is_behind_another(node, dock)] if dock and nodes else nodes
+
+    def _nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
         group = self.groups.get(spot.of_all, ())
         if spot.number == UNKNOWN:
             return group
         found = [node for node in group if self.numbers.get(node.sys_path, 0) == spot.number]
         return found or self.in_doubt.get(spot.of_all, ())
 
-    def is_taken(self, spot: Spot) -> bool:
-        """Whether a device node is plugged in at a spot, or may be."""
-        return bool(self.nodes_at(spot)) or self.is_unread(spot)
+    def is_taken(self, spot: Spot, dock: Dock | None = None) -> bool:
+        """Whether a device node is plugged in at a spot, or may be. `dock`: see `nodes_at`."""
+        return bool(self.nodes_at(spot, dock)) or self.is_unread(spot)
 
     def is_unread(self, spot: Spot) -> bool:
         """Whether something that cannot be read may be at a spot."""
@@ -135,6 +139,11 @@ class Plugged:
     def count_at(self, spot: Spot) -> int:
         """How many siblings are plugged in at a spot that they share."""
         return len(self.groups.get(spot.of_all, ()))
+
+
+def _is_behind_another(node: UdevDevice, dock: Dock) -> bool:
+    usb = node.usb_device
+    return usb is not None and are_two_docks(dock_of(usb), dock)
 
 
 NOTHING_PLUGGED = Plugged()

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import filterfalse
 
+from genericdp.core.buses.port import Dock
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
@@ -61,7 +62,7 @@ class Absence:
         """Why the resource does not offer the device. `is_held`: whether a pod may hold it."""
         if not device.spots:
             return NOTHING_KNOWN
-        nodes = [node for spot in device.spots for node in self._nodes_at(spot)]
+        nodes = [node for spot in device.spots for node in self._nodes_at(spot, device.docks.get(spot))]
         if not nodes and (id_ := self._found_under(device)):
             return f"its id is now {id_}"
         if not nodes and (
@@ -110,8 +111,8 @@ class Absence:
         names = (link for each in may_be for link in each.links_under(device.id))
         return tuple(dict.fromkeys((*device.links, *names)))
 
-    def _nodes_at(self, spot: Spot) -> Sequence[UdevDevice]:
-        nodes = self._plugged.nodes_at(spot)
+    def _nodes_at(self, spot: Spot, dock: Dock | None) -> Sequence[UdevDevice]:
+        nodes = self._plugged.nodes_at(spot, dock)
         # Udev may have come to know what was a bare node.
         return self._by_path.get(spot.port, ()) if not nodes and is_of_path(spot) else nodes
 
@@ -176,10 +177,9 @@ class Absence:
     def _siblings(self) -> Mapping[str, Sequence[Spot]]:
         """An id of which nothing is known -> the siblings one of which may have had it, taken or not."""
         untold = self._inventory.untold
-        offers = self._inventory.offers.values() if untold else ()
         shared: dict[str, dict[Spot, None]] = {}
         told: set[Spot] = set()
-        for device in (device for offer in offers for device in offer.devices):
+        for device in (each for offer in self._inventory.offers.values() if untold for each in offer.devices):
             for id_ in untold.get(device.id, ()):
                 shared.setdefault(id_, {}).update((spot.of_all, None) for spot in device.spots)
             if device.id not in untold:

@@ -16,7 +16,7 @@ from functools import cached_property
 from heapq import nlargest
 from math import inf
 
-from genericdp.core.buses.port import Dock
+from genericdp.core.buses.port import Dock, are_two_docks
 from genericdp.core.inventory.offer import Device, Offer
 from genericdp.core.inventory.part import Part, are_told_apart, has_serial, missing_of, part_of
 from genericdp.core.inventory.past import SIBLING_LIMIT
@@ -119,7 +119,8 @@ class Whereabouts:
         numbers = [spot_of(node.number) for node in device.nodes if not node.is_bare]
         for spot in (*spots, *numbers):
             for other, id_ in self._at.get(spot.of_all, ()):
-                if spot.may_be(other):
+                docks = device.docks.get(spot), self._devices[id_].dock_of(other)
+                if spot.may_be(other) and not are_two_docks(*docks):
                     yield spot, id_
         for spot in device.also if len(numbers) < len(device.nodes) else ():
             for id_ in self._known_to_udev.get(spot, ()):

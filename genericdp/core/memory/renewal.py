@@ -188,18 +188,19 @@ class Renewal:
         kept, docks = dict[Spot, str](), dict[Spot, Dock]()
         moves = Moves(known.device, device, known.earlier, self._twins)
         for spot, model in known.spots.items():
-            now = None if spot in here else self._now_at(spot, model, device, moves)
+            dock = known.dock_of(spot)
+            now = None if spot in here else self._now_at(spot, model, dock, device, moves)
             if now is not None and now not in here:
                 kept.setdefault(now, model)
-                if dock := known.dock_of(spot):
+                if dock:
                     docks[now] = dock
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
         numbers = [spot for spot in dict.fromkeys(numbers) if spot not in device.also]
         return {**dict(islice(kept.items(), HELD_LINK_LIMIT)), **dict.fromkeys(numbers, "")}, docks
 
-    def _now_at(self, spot: Spot, model: str, device: Device, moves: Moves) -> Spot | None:
+    def _now_at(self, spot: Spot, model: str, dock: Dock | None, device: Device, moves: Moves) -> Spot | None:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
-        if self.plugged.is_taken(spot) and not self._has_left(device.id, spot, is_part=True):
+        if self.plugged.is_taken(spot, dock) and not self._has_left(device.id, spot, is_part=True):
             return spot
         if is_of_number(spot) or any(spot.of_all == each.of_all for each in device.before):
             return None  # an earlier release found the same nodes there

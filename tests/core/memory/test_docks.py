@@ -272,3 +272,50 @@ def test_units_of_one_colour_in_two_docks_do_not_wait_for_each_other() -> None:
     told = node.look(rules, free)
     assert told.pop(id_).startswith("it is unplugged")
     assert told == dict.fromkeys(ids.keys() - {id_}, "Healthy")
+
+
+def test_a_dock_is_not_another_one_that_is_at_the_port_where_it_was() -> None:
+    """The docks were plugged in at each other's ports for a while, and come back one after the other."""
+    rules, node = rule("x", DOCKS), Node()
+    node.look(rules, *a_dock("2", 0), *a_dock("1", 1, serial="D2"))
+    node.allocate("x_D1")
+    got = {link: path for link, path in node.inventory.links().items() if link.startswith("x_D1")}
+    node.look(rules, *a_dock("2", 0))
+    node.look(rules)
+    node.look(rules, *a_dock("1", 2))
+    both = {"x_D1": "Healthy", "x_D2": "Healthy"}
+    assert node.look(rules, *a_dock("1", 2), *a_dock("2", 3, serial="D2")) == both
+    node.look(rules, *a_dock("2", 3, serial="D2"))
+    node.look(rules)
+    other = a_dock("1", 4, serial="D2")
+    assert node.look(rules, *other) == {**both, "x_D1": "it is unplugged"}
+    assert node.inventory.held_links == {}
+    assert node.look(rules, *a_dock("2", 0), *other) == both
+    assert {link: node.inventory.links()[link] for link in got} == got
+
+
+def test_a_dock_is_not_a_part_of_another_one_that_lacks_a_node_like_its_own() -> None:
+    """The first part of each has a node more than the second one, and needs no driver to be there."""
+
+    def in_dock(port: str, since: int, serial: str) -> Iterator[UdevDevice]:
+        for number, subsystems in ((1, ("tty", "hidraw")), (2, ("tty",))):
+            unit = in_socket(
+                f"{port}.{number}", shift=4, product=f"600{number}", devnum=40 + 2 * since + number
+            )
+            dock = a_hub(port, since, serial=serial)
+            yield (unit := replace(unit, parent=dock, incarnation=1000 + 2 * since + number))
+            for subsystem in subsystems:
+                name = f"{subsystem}{2 * since + number}"
+                yield replace(a_usb_node(unit, subsystem, name), incarnation=unit.incarnation + 1000)
+
+    match = '{ SUBSYSTEM = ["tty", "hidraw"] }'
+    rules, node = rule("x", DOCKS, match=match), Node()
+    node.look(rules, *in_dock("2", 0, "D1"), *in_dock("1", 1, "D2"))
+    node.allocate("x_D1")
+    node.look(rules, *in_dock("2", 0, "D1"))
+    node.look(rules, *in_dock("4", 2, "D1"))
+    other = (*in_dock("1", 3, "D2"),)
+    both = {"x_D1": "Healthy", "x_D2": "Healthy"}
+    assert node.look(rules, *in_dock("4", 2, "D1"), *other) == both
+    node.look(rules, *other)
+    assert node.look(rules, *in_dock("2", 4, "D1"), *other) == both

@@ -136,7 +136,7 @@ def taken_of(known: Remembered, now: Device, plugged: Plugged) -> Iterator[Spot]
     """The spots where links of a device led that are in use now, unless another model is there."""
     was, here = known.spots, dict(now.spots_with_models)
     alike = (spot for spot in known.led.values() if may_be_model(was[spot], here.get(spot, "")))
-    return filter(plugged.is_taken, alike)
+    return (spot for spot in alike if plugged.is_taken(spot, known.dock_of(spot)))
 
 
 def _may_be_at(spot: Spot, model: str, was: Spot, was_model: str, known: Remembered) -> bool:

@@ -12,7 +12,7 @@ The rules of this file:
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from genericdp.core.buses.port import is_hub, model_of
+from genericdp.core.buses.port import are_two_docks, dock_of, is_hub, model_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import USB_NODE, Spot
@@ -59,7 +59,7 @@ class Units:
             moves = [((spot,), (spot,)) for spot in now.spots if spot.serial]
         told_by = _told_by(resource)
         for befores, spots in moves:
-            if unit := self._may_be(befores, spots, told_by):
+            if unit := self._may_be(befores, spots, told_by, known):
                 self.lacking[now.id] = _WHY_LACKING.format(unit)
                 return f"; that unit may be {self.lacking[now.id]}"
         is_open = any(
@@ -67,12 +67,20 @@ class Units:
         )
         return "" if is_open or (moves and self._has_strangers) else None
 
-    def _may_be(self, befores: Sequence[Spot], spots: Sequence[Spot], told_by: Collection[str]) -> str:
+    def _may_be(
+        self,
+        befores: Sequence[Spot],
+        spots: Sequence[Spot],
+        told_by: Collection[str],
+        known: Remembered | None,
+    ) -> str:
         """The kernel's name of a unit that may have been at a spot before and lacks the node that was there.
 
         spots    where something is now that seems to be it
         told_by  the properties that tell a device of the resource from another one
+        known    what is remembered of the device
         """
+        docks = {before: known.dock_of(before) for before in befores} if known is not None else {}
         found: dict[str, list[tuple[str, UdevDevice]]] = {}
         for spot in spots:
             nodes = self._plugged.nodes_at(spot)
@@ -88,6 +96,7 @@ class Units:
             if (port != before.port or len(spots) == 1)
             and usb.sys_path != now.sys_path
             and not any(_differ(name, usb, now) for name in told_by)
+            and not are_two_docks(docks.get(before), dock_of(usb))
         )
         return next(units, "")
 

@@ -212,6 +212,17 @@ operations = st.one_of(
         ("plug", "1", frozenset({0, 1})),
     ]
 )
+@example(
+    history=[
+        ("bind", frozenset({2})),
+        ("admit", 0),
+        ("bind", frozenset({3})),
+        ("bind", frozenset({0, 2})),
+        ("admit", 0),
+        ("bind", frozenset({2, 3})),
+        ("bind", frozenset({0, 3})),
+    ]
+)
 @given(history=st.lists(operations, max_size=10))
 def test_a_new_builder_sees_what_the_one_before_it_saw(
     rules: str, serial: str | None, history: list[tuple[object, ...]]

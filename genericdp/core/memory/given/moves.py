@@ -43,7 +43,7 @@ class Moves:
 
         model  of the unit that was there, "" if it is not known
         """
-        if self._is_back or spot.port in self._ports:
+        if self._is_back or (spot.port in self._ports and not self._is_one_node):
             return spot
         # Any adapter without a serial number has the same place in its unit, and so has a twin.
         is_told = self._is_one_node or is_of_path(spot) or not may_be_twin(self._twins, spot, model)

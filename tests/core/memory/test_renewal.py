@@ -198,3 +198,28 @@ def test_a_unit_that_the_rule_tells_by_its_port_may_have_another_serial_number()
     node.look(rules)
     assert node.look(rules, a_usb_serial(1, port="1", serial="B", devnum=9)) == {id_: "Healthy"}
     assert node.inventory.links()[id_] == "/dev/ttyUSB1"
+
+
+@pytest.mark.parametrize("reboots", [False, True])
+def test_a_held_device_that_loses_more_nodes_than_are_remembered_waits_and_so_do_the_nodes(
+    monkeypatch: pytest.MonkeyPatch, *, reboots: bool
+) -> None:
+    """An edit gives all of its nodes but one to another resource, and then all are plugged in again."""
+    for module in ("room", "renewal"):
+        monkeypatch.setattr(f"genericdp.core.memory.{module}.HELD_LINK_LIMIT", 3)
+
+    def sticks(since: int) -> list[UdevDevice]:
+        found = (a_usb_serial(n, port=f"{n + 1}", serial=f"S{n}", devnum=n + 1) for n in range(5))
+        return [replace(stick, incarnation=since + n) for n, stick in enumerate(found)]
+
+    node = Node()
+    node.look(rule("x", 'group_by = "all"'), *sticks(100))
+    node.allocate("x")
+    port_1 = '{ SUBSYSTEM = "tty", usb = { port = "1" } }'
+    edited = rule("x", 'group_by = "all"', match=port_1) + rule("y")
+    for since in (100, 200):
+        assert "Healthy" not in node.look(edited, *sticks(since)).values()
+        if reboots:
+            node.memory = saved.load(saved.dump(node.memory, "one"), "another")
+        else:
+            node.look(edited)

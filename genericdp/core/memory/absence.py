@@ -138,9 +138,8 @@ class Absence:
     def _twins(self) -> Mapping[str, Sequence[Device]]:
         """The plain id of each unit -> the devices of units that have the same one."""
         found: dict[str, list[Device]] = {}
-        for offer in self._inventory.offers.values():
-            for device in offer.devices:
-                found.setdefault(device.unit, []).append(device)
+        for device in self._offered:
+            found.setdefault(device.unit, []).append(device)
         return found
 
     def _found_under(self, device: Device) -> str:
@@ -154,20 +153,23 @@ class Absence:
         return next((id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())), "")
 
     @cached_property
+    def _offered(self) -> Sequence[Device]:
+        return [device for offer in self._inventory.offers.values() for device in offer.devices]
+
+    @cached_property
     def _new_at(self) -> Mapping[str, Sequence[Spot]]:
         """Port -> the spots of the new devices that have a node there."""
         found: dict[str, list[Spot]] = {}
-        for offer in self._inventory.offers.values():
-            for device in offer.devices:
-                if device.id not in self._known:
-                    for port in dict.fromkeys((device.port, *(spot.port for spot in device.spots))):
-                        found.setdefault(port, []).extend(device.spots)
+        for device in self._offered:
+            if device.id not in self._known:
+                for port in dict.fromkeys((device.port, *(spot.port for spot in device.spots))):
+                    found.setdefault(port, []).extend(device.spots)
         return found
 
     @cached_property
     def _may_be(self) -> Mapping[str, Sequence[Device]]:
         """An id of which nothing is known -> the new devices that may have had it."""
-        offered = {each.id: each for offer in self._inventory.offers.values() for each in offer.devices}
+        offered = {each.id: each for each in self._offered}
         return {
             id_: [offered[each] for each in ids if each in offered and each not in self._known]
             for id_, ids in self._inventory.doubted.items()
@@ -179,7 +181,7 @@ class Absence:
         untold = self._inventory.untold
         shared: dict[str, dict[Spot, None]] = {}
         told: set[Spot] = set()
-        for device in (each for offer in self._inventory.offers.values() if untold for each in offer.devices):
+        for device in self._offered if untold else ():
             for id_ in untold.get(device.id, ()):
                 shared.setdefault(id_, {}).update((spot.of_all, None) for spot in device.spots)
             if device.id not in untold:
@@ -197,8 +199,7 @@ class Absence:
         """Where offered VFIO groups are, and may be found as well. A bare node is what its path is."""
         return {
             spot: device
-            for offer in self._inventory.offers.values()
-            for device in offer.devices
+            for device in self._offered
             if (others := [*filterfalse(is_of_node, device.also)])
             # Otherwise nobody knows which spot is that of which group.
             and len(device.spots) == 1
@@ -209,21 +210,15 @@ class Absence:
     @cached_property
     def _by_node(self) -> Mapping[Spot, str]:
         """Each offered device node that may get another name -> the id that it has now."""
-        return {
-            spot: device.id
-            for offer in self._inventory.offers.values()
-            for device in offer.devices
-            for spot in filter(is_of_node, device.also)
-        }
+        return {spot: device.id for device in self._offered for spot in filter(is_of_node, device.also)}
 
     @cached_property
     def _before(self) -> Mapping[Spot, Sequence[str]]:
         """Where an earlier release would have found what is offered -> the ids that it has now."""
         found: dict[Spot, list[str]] = {}
-        for offer in self._inventory.offers.values():
-            for device in offer.devices:
-                for spot in device.before:
-                    found.setdefault(spot.of_all, []).append(device.id)
+        for device in self._offered:
+            for spot in device.before:
+                found.setdefault(spot.of_all, []).append(device.id)
         return found
 
     def _is_in_doubt(self, spot: Spot) -> bool:
@@ -250,16 +245,15 @@ class Absence:
 
     @cached_property
     def _spots_now(self) -> Mapping[str, Sequence[Spot]]:
-        return {each.id: each.spots for offer in self._inventory.offers.values() for each in offer.devices}
+        return {each.id: each.spots for each in self._offered}
 
     @cached_property
     def _ids(self) -> Mapping[str, Sequence[str]]:
         """The sys path of each device node that is offered -> the devices that have it."""
         found: dict[str, list[str]] = {}
-        for offer in self._inventory.offers.values():
-            for device in offer.devices:
-                for node in device.nodes:
-                    found.setdefault(node.sys_path, []).append(device.id)
+        for device in self._offered:
+            for node in device.nodes:
+                found.setdefault(node.sys_path, []).append(device.id)
         return found
 
 

@@ -119,12 +119,16 @@ class Whereabouts:
         numbers = [spot_of(node.number) for node in device.nodes if not node.is_bare]
         for spot in (*spots, *numbers):
             for other, id_ in self._at.get(spot.of_all, ()):
-                docks = device.docks.get(spot), self._devices[id_].dock_of(other)
-                if spot.may_be(other) and not are_two_docks(*docks):
+                if spot.may_be(other) and not self._are_told_apart(spot, other, device, id_):
                     yield spot, id_
         for spot in device.also if len(numbers) < len(device.nodes) else ():
             for id_ in self._known_to_udev.get(spot, ()):
                 yield spot, id_
+
+    def _are_told_apart(self, spot: Spot, other: Spot, device: Device, id_: str) -> bool:
+        """Whether another dock is there than when a remembered device (`id_`) was."""
+        dock = device.docks.get(spot)
+        return dock is not None and are_two_docks(dock, self._devices[id_].dock_of(other))
 
     def at_other_ports(self, spot: Spot, model: str, device: Device) -> Mapping[str, bool]:
         """The devices that have or had this node of the unit (device, model) at another port.

@@ -110,15 +110,15 @@ class Renewal:
         """Whether a pod holds the id of the device for something else, which it may still have."""
         known = self._held.get(device.id)
         rule = self._offers[resource].resource
-        held = self._with_unit.get(device.unit, ())
         if known and modes.is_another_unit(known, device, rule, self.units, self._twins):
             return True
-        if known and modes.is_that_of_another_pod(known, device, held):
-            return True
+        held = self._with_unit.get(device.unit, ())
         if not known and modes.is_of_another_model(device, held, self._ties):
             return True
         if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
+        if known and modes.is_that_of_another_pod(known, device, held):
+            return True
         if known and (self._leads_elsewhere(known, device, resource) or has_no_room(known, device)):
             return True
         return self._resources[device.id] != resource or self._is_held_by_others(device)

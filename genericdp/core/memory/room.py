@@ -138,8 +138,7 @@ def twins_worth_keeping(twins: Twins, devices: Iterable[Remembered]) -> Twins:
 
 def has_no_room(known: Remembered, now: Device) -> bool:
     """Whether a node that a pod may have, or the number of a bare one, would have to be forgotten."""
-    lost = known.spots.keys() - now.spots
-    if len(lost) > HELD_LINK_LIMIT and sum(not is_of_number(spot) for spot in lost) > HELD_LINK_LIMIT:
+    if len([spot for spot in known.spots.keys() - now.spots if not is_of_number(spot)]) > HELD_LINK_LIMIT:
         return True
     had = {spot for spot in (*known.earlier, *known.also) if is_of_number(spot) and not is_of_node(spot)}
     return known.is_of_this_boot and len(had.difference(now.also)) > HELD_LINK_LIMIT

@@ -9,7 +9,7 @@ The rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
@@ -118,20 +118,28 @@ def _is_foreign(group: Group, identity: Identity, spot: Spot) -> bool:
 def _tie_links(rivals: Mapping[str, Mapping[Spot, Twin | None]], past: Past) -> Ties:
     """The ties of these names, with new ones for twins in one group, and where only one is in it."""
     ties = {name: past.ties[name] for name in rivals if name in past.ties}
-    known = {name: past.port_at(name, spots) for name, spots in rivals.items() if name not in ties}
-    units = {name: {twin and as_whole(twin) for twin in rivals[name].values()} for name in known}
-    several = set[Twin | None]()
-    for name, port in known.items():
+    new = {name: past.port_at(name, spots) for name, spots in rivals.items() if name not in ties}
+    for name, port in new.items():
         ports = {spot.port for spot in rivals[name]}
         if len(ports) > 1 or not past.twins.isdisjoint(with_wholes(rivals[name].values())):
             # If only one of the twins is in this group, the name is its own.
             ties[name] = port or (ports.pop() if len(ports) == 1 else "")
-            several |= units[name] if len(rivals[name]) > 1 else set()
-    for unit in several:
-        mine = [name for name, port in known.items() if port and unit in units[name]]
-        # One came without some of its nodes while the other was away: nobody can tell which of them it is.
-        ties |= dict.fromkeys(mine, "") if len({known[name] for name in mine}) > 1 else {}
-    return ties
+    return ties | dict.fromkeys(_mixed(new, rivals), "")
+
+
+def _mixed(ports: Mapping[str, str], rivals: Mapping[str, Mapping[Spot, Twin | None]]) -> Iterator[str]:
+    """The names of a unit that are remembered at several ports, now that it has a twin in the group.
+
+    One came without some of its nodes while the other was away: nobody can tell which of them it is.
+
+    ports  name -> the port where it is remembered, "" if it is not
+    """
+    units = {name: frozenset(map(as_whole, filter(None, rivals[name].values()))) for name in ports}
+    twins = {unit for name in ports if len(rivals[name]) > 1 for unit in units[name]}
+    for unit in twins:
+        names = [name for name, port in ports.items() if port and unit in units[name]]
+        if len({ports[name] for name in names}) > 1:
+            yield from names
 
 
 def _ports_given(

@@ -197,8 +197,9 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
         is_late = _may_be_others(numbers, home.before)
         is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
         is_alone = all(home.is_of(number, ids) for number in numbers)
-        is_alone = is_alone and (len(numbers) == 1 or {*numbers}.isdisjoint(home.foreign))
-        if is_told and is_alone and is_ordered and not is_any_lost and not apart:
+        # Of several with one value, some may be those of another unit.
+        is_own = len(numbers) == 1 or {*numbers}.isdisjoint(home.foreign)
+        if is_told and is_alone and is_own and is_ordered and not is_any_lost and not apart:
             taken |= zip(alike[ids], numbers, strict=True)
             continue
         # One that was at another spot is known by its value, unless several have come with it.

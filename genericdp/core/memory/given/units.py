@@ -80,7 +80,6 @@ class Units:
         told_by  the properties that tell a device of the resource from another one
         known    what is remembered of the device
         """
-        docks = {before: known.dock_of(before) for before in befores} if known is not None else {}
         found: dict[str, list[tuple[str, UdevDevice]]] = {}
         for spot in spots:
             nodes = self._plugged.nodes_at(spot)
@@ -96,7 +95,7 @@ class Units:
             if (port != before.port or len(spots) == 1)
             and usb.sys_path != now.sys_path
             and not any(_differ(name, usb, now) for name in told_by)
-            and not are_two_docks(docks.get(before), dock_of(usb))
+            and not (known is not None and are_two_docks(known.dock_of(before), dock_of(usb)))
         )
         return next(units, "")
 

@@ -125,7 +125,7 @@ async def test_after_each_of_many_restarts_the_first_hot_plug_arrives_and_nothin
         before, after, grown = least(early), least(late), resident_kib() - resident
         assert after["threads"] <= before["threads"]
         assert after["descriptors"] <= before["descriptors"]
-        # The test keeps every attempt; nothing else may stay.
+        # pytest keeps every log record, and the simulator what its node has been; nothing else may stay.
         assert after["objects"] - before["objects"] < 20 * (RESTARTS - WARM - MEASURED), (before, after)
         assert grown < 8192, f"{grown} KiB more after {RESTARTS - WARM} restarts"
         assert "failed to dial device plugin: context deadline exceeded" not in answers

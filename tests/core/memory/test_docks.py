@@ -319,3 +319,12 @@ def test_a_dock_is_not_a_part_of_another_one_that_lacks_a_node_like_its_own() ->
     assert node.look(rules, *in_dock("4", 2, "D1"), *other) == both
     node.look(rules, *other)
     assert node.look(rules, *in_dock("2", 4, "D1"), *other) == both
+
+
+def test_nothing_of_a_dock_stays_at_its_old_port_if_another_one_is_there() -> None:
+    rules, node = rule("x", DOCKS), Node()
+    node.look(rules, *a_dock("2", 0))
+    node.allocate("x_D1")
+    both = (*a_dock("4", 1), *a_dock("2", 2, serial="D2"))
+    assert node.look(rules, *both) == {"x_D1": "Healthy", "x_D2": "Healthy"}
+    assert node.memory.devices["x_D1"].earlier == {}

@@ -526,16 +526,18 @@ def test_a_pod_of_a_shared_kit_keeps_its_links_when_another_pod_gets_the_kit() -
 
 @pytest.mark.parametrize("is_seen_to_leave", [False, True])
 @pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.parametrize("identity", ["serial", "property"])
 def test_a_model_that_another_pod_got_at_another_port_is_no_mode_of_this_pods_unit(
-    part: int, *, is_seen_to_leave: bool
+    identity: str, part: int, *, is_seen_to_leave: bool
 ) -> None:
     """Two models have one serial number. One leaves, and the other one, with two nodes, takes its port."""
     node, own, other = Node(), a_modem("2", "6015"), a_modem("4", "0125", 2)
-    node.look(rule("x"), *own, *other)
-    node.allocate("x_S")
-    assert node.inventory.links()["x_S"] == own[0].device_node
+    rules = rule("x") if identity == "serial" else rule("x", 'identity = ["RIG"]')
+    node.look(rules, *own, *other)
+    id_ = id_of(node, str(own[0].device_node))
+    node.allocate(id_)
     node.allocate(id_of(node, str(other[part].device_node)))
     if is_seen_to_leave:
-        node.look(rule("x"))
-    node.look(rule("x"), *a_modem("2", "0125", 2))
-    assert node.inventory.links()["x_S"] is None
+        node.look(rules)
+    node.look(rules, *a_modem("2", "0125", 2))
+    assert node.inventory.links()[id_] is None

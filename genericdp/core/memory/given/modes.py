@@ -71,7 +71,7 @@ def is_that_of_another_pod(known: Remembered, device: Device, held: Iterable[tup
 
     held  see `is_of_another_model`
     """
-    parts = {} if device.key_hash else known.parts
+    parts = known.parts
     others = {*held} - {(spot.port, model) for spot, model in known.spots.items()}
     return any(
         link in parts

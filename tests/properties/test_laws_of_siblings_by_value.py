@@ -1,7 +1,8 @@
 """Law of siblings that share a property value, which is all that tells their unit at another port.
 
 The unit has no serial number. A pod that got one of them has another one no sooner than if the unit had one:
-without it, the value says at which port they were before.
+without it, the value says at which port they were before. That is no promise for siblings that were bound in
+another order than the one in which they come together: as many come as were missing, so they are the same.
 """
 
 import pytest
@@ -48,9 +49,11 @@ def test_a_pod_gets_no_other_sibling_where_a_serial_number_would_prevent_it(
     rules: str, history: list[tuple[object, ...]]
 ) -> None:
     without, pods = (Pods(rules, serial) for serial in (None, "CARD"))
+    are_in_order = True
     for name, *arguments in history:
         without.follow(str(name), *arguments)
         pods.follow(str(name), *arguments)
+        are_in_order = are_in_order and without.card.are_in_order
         if without.got != pods.got or pods.with_another_part():
             break
-        assert without.with_another_part() == set()
+        assert without.with_another_part() == set() or not are_in_order

@@ -57,6 +57,12 @@ class Card:
     def new_builder(self) -> Builder:
         return Builder(resources_of(RULES[self.rules], domain=DOMAIN), DOMAIN)
 
+    @property
+    def are_in_order(self) -> bool:
+        """Whether its own ports have the numbers that they have if they are bound together."""
+        numbers = [self.bound[part] for part in sorted(self.bound)]
+        return numbers == sorted(numbers)
+
     def plug(self, port: str, parts: frozenset[int]) -> None:
         """Move the card to a port, with these of its own ports bound."""
         self.at, self.since, self.bound = port, int(self.now), {}

@@ -37,6 +37,9 @@ CORE_ATTRIBUTES = frozenset(
 )
 
 
+#: What the kernel knows no hardware behind.
+VIRTUAL = "/sys/devices/virtual/"
+
 #: The attributes that tell a device apart which only devices with such a kernel name have. The name itself
 #: follows the order of arrival.
 _BY_NAME = (
@@ -151,7 +154,7 @@ class UdevDevice:
     @property
     def is_virtual(self) -> bool:
         """Whether the kernel knows no hardware behind it."""
-        return self.sys_path.startswith("/sys/devices/virtual/")
+        return self.sys_path.startswith(VIRTUAL)
 
     @property
     def sys_name(self) -> str:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from genericdp.core.buses.port import Dock, are_two_docks, dock_of, may_be_at, unit_on_usb
-from genericdp.core.device import UdevDevice
+from genericdp.core.device import VIRTUAL, UdevDevice
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.inventory.place import UNKNOWN, Spot
-from genericdp.core.usb_port import UsbPort
 
 #: Of siblings that a rule tells by properties: sys path -> the ids that it and those with the same values may
 #: have. Such an id means these values, so the number that is remembered of it is that of the same sibling.
@@ -102,9 +101,9 @@ class Plugged:
 
         moved  those of nodes that may come where a part of their unit is at another port already
 
-        A unit on USB may come again with all of them. Elsewhere, as with the cameras that software makes, one
-        that is missing and that no such device has is free again, unless all of them are missing. Where one
-        is in doubt, or was, there are several.
+        A unit may come again with all of them. Of what software makes, as of wireless units, one that is
+        missing and that no such device has is free again, unless all of them are missing. Where one is in
+        doubt, or was, there are several.
         """
         mine: dict[Spot, set[int]] = {}
         for spot in chain(spots, moved):
@@ -114,7 +113,7 @@ class Plugged:
         for spot, numbers in self.siblings.items():
             if spot in mine:
                 here = {number for number, seen in numbers.items() if seen.is_there}
-                all_stay = not here or UsbPort.of_exact(spot.port) is not None
+                all_stay = not here or not (spot.is_anonymous or spot.port.startswith(VIRTUAL))
                 stay = {
                     number: seen
                     for number, seen in numbers.items()

@@ -125,7 +125,7 @@ class Renewal:
 
     def _leads_elsewhere(self, known: Remembered, device: Device, resource: str) -> bool:
         """Whether a link of a held device leads to another node now, or may."""
-        if leads_to_another(known, device, self.nodes):
+        if leads_to_another(known, device, self.nodes, self.plugged.stayed):
             return True
         if not (led := known.led):
             return False

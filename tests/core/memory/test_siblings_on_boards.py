@@ -1,4 +1,4 @@
-"""Siblings that are not on USB: sensors on a board, the nodes of a PCI card. One that is missing may come back."""
+"""Siblings that are not on USB: sensors on a board, nodes of a PCI card. A missing one may come back."""
 
 from collections.abc import Iterator
 from dataclasses import replace

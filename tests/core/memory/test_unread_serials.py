@@ -338,3 +338,36 @@ def test_no_kit_takes_in_a_unit_that_may_be_that_of_another_pod(
     node.look(before, *unit, *other)
     told = node.look(kit if edits else before, *unit, *other)
     assert told["kit"] == f"a pod may still hold one of its device nodes as {id_} of example.com/x"
+
+
+@pytest.mark.parametrize(("given", "now"), [("A5", None), (None, "A5")], ids=["unread", "read"])
+@pytest.mark.parametrize("has_restarted", [False, True])
+@pytest.mark.parametrize("key", ["ID_MODEL_ID", "ID_COLOR"])
+def test_a_sibling_that_waits_does_not_take_the_place_of_the_one_that_a_pod_got(
+    key: str, has_restarted: bool, given: str | None, now: str | None
+) -> None:
+    """They share the property that the rule names. So what waits is not remembered under an id of its own."""
+
+    def card(serial: str | None, plug: int, *numbers: int) -> list[UdevDevice]:
+        usb = a_usb_device("3", serial=serial)
+        ports = (a_usb_node(usb, "tty", f"ttyUSB{n}", properties={"ID_COLOR": "red"}) for n in numbers)
+        return [
+            usb,
+            *(replace(node, incarnation=10 * plug + n) for n, node in zip(numbers, ports, strict=True)),
+        ]
+
+    rules = rule("x", f'identity = ["{key}"]')
+    node = Node()
+    node.look(rules, *card(given, 1, 0, 1))
+    link = next(link for link, path in node.links().items() if path == "/dev/ttyUSB0")
+    node.allocate(link)
+    node.look(rules)
+    node.look(rules, *card(now, 2, 0, 1))
+    assert node.links()[link] == "/dev/ttyUSB0"
+    for _ in range(2):
+        told = node.look(rules, *card(now, 2, 1))
+        assert (node.links()[link], healthy(told)) == (None, set())
+        if has_restarted:
+            node.memory = saved.load(saved.dump(node.memory, "boot"), "boot")
+    node.look(rules, *card(now, 2, 0, 1))
+    assert node.links()[link] == "/dev/ttyUSB0"

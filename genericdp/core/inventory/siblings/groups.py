@@ -67,6 +67,7 @@ class Groups:
         homes: dict[Spot, Sequence[Spot]] = {}
         left: dict[Spot, Mapping[int, Seen]] = {}
         anew: set[Spot] = set()
+        stayed: set[Spot] = set()
         for spot in dict.fromkeys((*self.shared, *past.siblings, *self._alone(past))):
             group = self.at.get(spot, ())
             numbered = number(group, spot, past, told, self.at)
@@ -80,9 +81,17 @@ class Groups:
                 homes[spot] = numbered.homes
             left |= numbered.left
             anew.update(numbered.anew)
+            stayed.update(numbered.stayed)
         siblings |= left
         return Plugged(
-            self.at, numbers, siblings, in_doubt, frozenset(unsettled), homes, anew=frozenset(anew)
+            self.at,
+            numbers,
+            siblings,
+            in_doubt,
+            frozenset(unsettled),
+            homes,
+            anew=frozenset(anew),
+            stayed=frozenset(stayed),
         )
 
     def _alone(self, past: Past) -> Iterable[Spot]:

@@ -15,7 +15,7 @@ from genericdp.core.inventory.naming.links import long_name
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part, has_serial, is_part, part_of
 from genericdp.core.inventory.past import Ties
-from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, may_be_model
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import HELD
 from genericdp.core.memory.remembered import Remembered
@@ -104,11 +104,16 @@ def is_elsewhere(was: Spot, now: Spot, plugged: Plugged, *, by_property: bool) -
     return was != now and not (is_moved and not plugged.is_taken(was))
 
 
-def leads_to_another(known: Remembered, device: Device, nodes: frozenset[Spot]) -> bool:
+def leads_to_another(
+    known: Remembered, device: Device, nodes: frozenset[Spot], stayed: frozenset[Spot]
+) -> bool:
     """Whether a link leads to another node than before. After a loss, only where links led is known.
 
-    nodes  see `still_plugged`
+    nodes   see `still_plugged`
+    stayed  see `Plugged`
     """
+    if stayed and _leads_to_sibling(known, device, stayed):
+        return True
     led = {} if known.device.spots else known.earlier
     spots = {*filterfalse(is_of_number, led)}
     links = {each.serial for each in led if is_of_node(each)}
@@ -137,6 +142,16 @@ def taken_of(known: Remembered, now: Device, plugged: Plugged) -> Iterator[Spot]
     was, here = known.spots, dict(now.spots_with_models)
     alike = (spot for spot in known.led.values() if may_be_model(was[spot], here.get(spot, "")))
     return (spot for spot in alike if plugged.is_taken(spot, known.dock_of(spot)))
+
+
+def _leads_to_sibling(known: Remembered, device: Device, stayed: frozenset[Spot]) -> bool:
+    """Whether a link leads to a sibling of the node where it led, which was there before."""
+    led = known.led
+    both = ((led[link], spot) for link, spot in zip(device.links, device.spots, strict=False) if link in led)
+    return any(
+        was.of_all == now.of_all and was.number not in (now.number, UNKNOWN) and now in stayed
+        for was, now in both
+    )
 
 
 def _may_be_at(spot: Spot, model: str, was: Spot, was_model: str, known: Remembered) -> bool:

@@ -207,7 +207,7 @@ class Daemon:
         if changes:
             self.plugins.apply(inventory, changes)
             self.ready.see(inventory)
-            self._notify.status(self.status_line())
+            self._notify.status_soon(self.status_line)
         self._directories.see(answer, memory.held)
         self._forgetting.look_again()
         self._comeback.see(inventory, plugged_in(self._builder, self._devices), memory.devices)
@@ -267,7 +267,7 @@ class Daemon:
     def _see_rival(self) -> None:
         if self.inventory.offers:
             self.step()
-        self._notify.status(self.status_line())
+        self._notify.status_soon(self.status_line)
 
     def _see_allocated(self, allocated: Allocated) -> None:
         """Remember who got what before the kubelet knows it."""
@@ -287,7 +287,7 @@ class Daemon:
 
     def _see_tried(self, what: Retried, error: GenericdpError | None) -> None:
         if self.recorder.see_tried(what, error):
-            self._notify.status(self.status_line())
+            self._notify.status_soon(self.status_line)
 
     def _see_saved(self, error: GenericdpError | None) -> None:
         self._see_tried(Retried.MEMORY, error)
@@ -297,4 +297,4 @@ class Daemon:
     def _see_progress(self, progress: Progress) -> None:
         self.recorder.see_progress(progress)
         self._forgetting.look_again()
-        self._notify.status(self.status_line())
+        self._notify.status_soon(self.status_line)

@@ -3,10 +3,12 @@
 The rules of this file:
 
 * Without a service manager nothing here has an effect: the daemon need not know who started it.
+* The status costs the same however often it changes: it is made once for all changes of a moment.
 * A notification never stops the daemon or makes it wait, even if the service manager does not read it. One
   that does not get through is dropped; the latest state is sent again until it does.
 """
 
+import asyncio
 import errno
 import os
 import socket
@@ -17,6 +19,9 @@ from genericdp import log
 from genericdp.core.hostile import for_terminal
 from genericdp.errors import SHORTAGES
 from genericdp.retry import Retry
+
+#: How long changes of the status may wait for more of them, in seconds.
+_STATUS_WITHIN_S = 0.1
 
 #: How often to send the state again to a service manager that does not read, in seconds.
 _AGAIN_S = 1.0
@@ -45,6 +50,7 @@ class Notify:
         self._address = "\0" + address[1:] if address.startswith("@") else address
         self._clock = clock
         self._status = ""
+        self._soon: asyncio.TimerHandle | None = None
         self._state: tuple[str, ...] = ()
         self._retry = Retry(self._send_state, longest_s=_AGAIN_S)
         #: How often to call `watchdog`, in seconds; None if the service manager does not expect it.
@@ -70,6 +76,8 @@ class Notify:
 
     def stopping(self, status: str = "") -> None:
         """About to stop."""
+        if self._soon is not None:
+            self._soon.cancel()
         self._change("STOPPING=1", *_status(status))
 
     def status(self, text: str) -> None:
@@ -78,9 +86,18 @@ class Notify:
             self._status = text
             self._send(*_status(text))
 
+    def status_soon(self, line: Callable[[], str]) -> None:
+        """The same, once for all changes until then. The line may take a while to make."""
+        if self._address and self._soon is None:
+            self._soon = asyncio.get_running_loop().call_later(_STATUS_WITHIN_S, self._send_status, line)
+
     def watchdog(self) -> None:
         """Still alive."""
         self._send("WATCHDOG=1")
+
+    def _send_status(self, line: Callable[[], str]) -> None:
+        self._soon = None
+        self.status(line())
 
     def _change(self, *assignments: str) -> None:
         # A state that follows another one makes it obsolete, whether it was heard or not.

@@ -12,6 +12,7 @@ import pytest
 
 from genericdp.systemd import Notify
 from tests.scenes.shortage import descriptors_left
+from tests.scenes.waiting import idle
 
 
 @contextmanager
@@ -73,6 +74,30 @@ def test_a_status_is_sent_only_when_it_changes(short_dir: Path) -> None:
             b"STATUS=a",
             b"WATCHDOG=1",
         ]
+
+
+async def test_a_status_is_made_once_for_all_changes_of_a_moment(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("genericdp.systemd._STATUS_WITHIN_S", 0.0)
+    address, made = str(short_dir / "notify"), list[str]()
+
+    def line() -> str:
+        made.append("1 resource")
+        return made[-1]
+
+    with a_service_manager(address) as manager:
+        manager.setblocking(False)
+        notify, loop = Notify(address), asyncio.get_running_loop()
+        for _ in range(3):
+            notify.status_soon(line)
+        assert await loop.sock_recv(manager, 4096) == b"STATUS=1 resource"
+        notify.status_soon(line)
+        notify.stopping()
+        assert await loop.sock_recv(manager, 4096) == b"STOPPING=1"
+    Notify().status_soon(line)
+    await idle()
+    assert made == ["1 resource"]
 
 
 def fill_queue(notify: Notify) -> None:

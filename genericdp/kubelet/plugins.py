@@ -18,7 +18,14 @@ from genericdp.core.inventory.offer import Offer
 from genericdp.core.rules.settings import Settings
 from genericdp.core.status.watchdog import Sign
 from genericdp.kubelet.plugin import Allocated, Listed, Plugin, UsbReset, no_usb_reset
-from genericdp.kubelet.registration import REFUSED, Pauses, Phase, Progress, Registration
+from genericdp.kubelet.registration import (
+    REFUSED,
+    STARTS_AT_ONCE,
+    Pauses,
+    Phase,
+    Progress,
+    Registration,
+)
 from genericdp.kubelet.settling import nothing_to_save
 from genericdp.kubelet.socket import KubeletSocket
 
@@ -52,6 +59,7 @@ class Plugins:
         self._by_cdi = by_cdi
         self._usb_reset = usb_reset
         self._pauses = pauses
+        self._starts = asyncio.Semaphore(STARTS_AT_ONCE)
         # Those of each resource that have not ended; all but the last one are being cancelled.
         self._tasks: dict[str, list[asyncio.Task[None]]] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -138,7 +146,9 @@ class Plugins:
             by_cdi=self._by_cdi,
             usb_reset=self._usb_reset,
         )
-        registration = Registration(plugin, self.kubelet, on_progress=self._on_progress, pauses=self._pauses)
+        registration = Registration(
+            plugin, self.kubelet, self._starts, on_progress=self._on_progress, pauses=self._pauses
+        )
         tasks = self._tasks.setdefault(name, [])
         self.registrations[name] = registration
         serving = _serve_after(tuple(tasks), registration)

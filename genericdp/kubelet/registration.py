@@ -8,6 +8,7 @@ The rules of this file:
 * The server answers before Register is called: meanwhile the kubelet calls GetDevicePluginOptions.
 * If the kubelet's stream ends while kubelet.sock remains, the registration is lost. The kubelet never comes
   back on its own. Streams of other clients do not count (`streams`).
+* Servers start a few at a time, so thousands of resources keep no other answer waiting.
 * While another genericdp serves the kubelet, there is no server: no stream, and no call of Register.
 * A peer that does not read keeps nobody waiting: its stream has ended, which it hears when it reads.
 * A cancellation always ends it. An error while the server closes takes the place of the cancellation that
@@ -45,6 +46,9 @@ STOP_S = 2.0
 
 #: How long of that the answers take that are being sent, in seconds. Streams go on meanwhile.
 ANSWER_S = 0.5
+
+#: How many servers of a kubelet may be started before everything else has its turn: one takes up to 1 ms.
+STARTS_AT_ONCE = 8
 
 #: What still stops.
 _stopping: set[asyncio.Future[None]] = set()
@@ -102,13 +106,15 @@ REFUSED = Pauses(0.2, 30.0)
 class Registration:
     """Keeps one plugin registered at the kubelet, until its task is cancelled.
 
-    tries  how often it has tried to register
+    starts  for the registrations of all resources: of them, `STARTS_AT_ONCE` may start their servers
+    tries   how often it has tried to register
     """
 
     def __init__(
         self,
         plugin: Plugin,
         kubelet: KubeletSocket,
+        starts: asyncio.Semaphore,
         *,
         on_progress: Callable[[Progress], None] = lambda _: None,
         pauses: Pauses = REFUSED,
@@ -117,6 +123,7 @@ class Registration:
         self.progress = Progress(plugin.offer.resource.name, Phase.WAITING)
         self.tries = 0
         self._kubelet = kubelet
+        self._starts = starts
         self._on_progress = on_progress
         self._pauses = pauses
 
@@ -156,6 +163,8 @@ class Registration:
         path = os.path.join(self._kubelet.directory, endpoint)
         if len(os.fsencode(path)) > SOCKET_PATH_LIMIT:
             raise OSError(f"the socket path '{path}' has more than {SOCKET_PATH_LIMIT} bytes")
+        async with self._starts:
+            await asyncio.sleep(0)
         server = grpc.aio.server()
         server.add_generic_rpc_handlers((api.device_plugin_handler(self.plugin),))
         try:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import weakref
+from itertools import pairwise
 from pathlib import Path
 
 import grpc.aio
@@ -13,7 +14,7 @@ from genericdp.core.inventory.inventory import Inventory, diff
 from genericdp.kubelet.api import deviceplugin as api
 from genericdp.kubelet.plugin import Allocated
 from genericdp.kubelet.plugins import Plugins
-from genericdp.kubelet.registration import Pauses, Phase, Progress
+from genericdp.kubelet.registration import STARTS_AT_ONCE, Pauses, Phase, Progress
 from genericdp.simulator import Kubelet
 from tests.scenes.answering import a_grpc_server
 from tests.scenes.builders import a_usb_serial
@@ -190,3 +191,18 @@ async def test_a_call_that_begins_after_its_plugin_was_told_to_stop_gets_nothing
         Allocated(FTDI, (id_,)),
         Allocated(FTDI, (id_,), error, RefusalReason.STOPPED),
     ]
+
+
+async def test_servers_start_a_few_at_a_time_so_that_everything_else_has_its_turn(short_dir: Path) -> None:
+    settings = settings_below(short_dir)
+    rules = (FTDI_RULE.replace('"ftdi"', f'"ftdi{n}"') for n in range(4 * STARTS_AT_ONCE))
+    offered, plugins = inventory_of("".join(rules)), Plugins(settings)
+    directory = Path(settings.kubelet_dir)
+    async with Kubelet(short_dir) as kubelet, plugins.running():
+        plugins.apply(offered, diff(Inventory(), offered))
+        started = [0]
+        while started[-1] < len(offered.offers):
+            await asyncio.sleep(0)
+            started.append(len([*directory.glob("gdp-*.sock")]))
+        await kubelet.wait_until(lambda: len(kubelet.capacity) == len(offered.offers))
+    assert max(after - before for before, after in pairwise(started)) <= STARTS_AT_ONCE

@@ -82,7 +82,9 @@ async def test_a_server_that_cannot_be_stopped_is_an_error_and_nobody_waits_for_
     """They would never end, and the resource would never be registered again."""
     offer = Offer(Resource(name="example.com/x", match=Match()), ())
     registration = Registration(
-        Plugin(offer, link_dir="/links", coalesce_s=0.0), KubeletSocket("/device-plugins")
+        Plugin(offer, link_dir="/links", coalesce_s=0.0),
+        KubeletSocket("/device-plugins"),
+        asyncio.Semaphore(),
     )
     server: Any = Unstoppable()
     with registration.plugin.streams.opened("kubelet"), pytest.raises(RuntimeError, match="be stopped"):
@@ -113,7 +115,8 @@ async def test_an_answer_that_waits_has_time_to_be_sent(*, waits: bool) -> None:
     answers = [asyncio.ensure_future(plugin.settling.wait()) for _ in range(waits)]
     await idle()
     stopped: Any = server
-    await Registration(plugin, KubeletSocket("/device-plugins"))._close(stopped, "/device-plugins/a.sock")
+    registration = Registration(plugin, KubeletSocket("/device-plugins"), asyncio.Semaphore())
+    await registration._close(stopped, "/device-plugins/a.sock")
     assert server.grace == (ANSWER_S if waits else None)
     # Although it is not saved yet.
     await asyncio.gather(*answers)

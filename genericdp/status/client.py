@@ -3,14 +3,16 @@
 The rules of this file:
 
 * Without an answer, the error says why and what to do about it: no daemon, no permission, no answer in time.
+* A daemon of another release may answer otherwise. What it says is shown if it can be read.
 """
 
 import json
 import socket
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
+from genericdp import VERSION
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.status.protocol import question, socket_path
@@ -47,6 +49,23 @@ def events(settings: Settings) -> Iterator[dict[str, Any]]:
                 raise _no("events", settings, event)
             connection.settimeout(None)  # nothing may happen for days
             yield event
+
+
+@contextmanager
+def reading(said: Mapping[str, object], settings: Settings) -> Iterator[None]:
+    """The block reads an answer. Raises GenericdpError if it cannot, and it is that of another release.
+
+    said  the report, or the first event: only these name the release
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if said.get("version") == VERSION:
+            raise
+        raise GenericdpError(
+            f"the answer of the program on '{_path(settings)}' cannot be read: it is not genericdp {VERSION}",
+            hint="if it is the daemon of another release, restart it: systemctl restart genericdp",
+        ) from error
 
 
 def _no(what: str, settings: Settings, answer: Mapping[str, object]) -> GenericdpError:
@@ -106,5 +125,5 @@ def _answers(connection: socket.socket, settings: Settings, what: str) -> Iterat
             f"the daemon does not answer on '{_path(settings)}': it took longer than {PATIENCE_S:g} s",
             hint=_JOURNAL,
         ) from error
-    except (OSError, ValueError):
-        return  # the daemon ended in the middle of a line
+    except (OSError, ValueError, RecursionError):
+        return  # the daemon ended in the middle of a line, or it is none

@@ -57,9 +57,12 @@ def run(*, touched: bool, json: bool, rules: list[str], config: str | None, doma
         sys.stdout.reconfigure(line_buffering=True)
     show = Show(Output(sys.stdout), json=json, touched=touched, folded=sys.stdout.isatty())
     if not rules and domain is None:
+        settings, first = read_settings(config), dict[str, Any]()
         try:
-            for event in client.events(read_settings(config)):
-                show.event(event)
+            for event in client.events(settings):
+                first = first or event
+                with client.reading(first, settings):
+                    show.event(event)
         except (client.NotRunningError, client.NotAllowedError) as error:
             print(f"genericdp: {error}; watching without it", file=sys.stderr)
         else:

@@ -61,21 +61,24 @@ def run(*, watch: bool, quiet: bool, json: bool, config: str | None) -> int:
             )
         while True:
             try:
-                text = _screen(client.status(settings))
+                report = client.status(settings)
+                with client.reading(report, settings):
+                    text = _screen(report)
             except GenericdpError as error:
                 text = f"{error}\n  hint: {error.hint}\n"
             _show_screen(text)
             time.sleep(WATCH_S)
     report = client.status(settings)
     output = Output(sys.stdout)
-    if json:
-        output.json(report)
-    elif quiet:
-        for complaint in report["complaints"]:
-            output.paragraph(complaint)
-    else:
-        show(report, output)
-    return 0 if report["well"] else 1
+    with client.reading(report, settings):
+        if json:
+            output.json(report)
+        elif quiet:
+            for complaint in report["complaints"]:
+                output.paragraph(complaint)
+        else:
+            show(report, output)
+        return 0 if report["well"] else 1
 
 
 class _Screen(io.StringIO):

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from genericdp import VERSION
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
 from genericdp.cli.verbs.monitor import WORDS, Show, words_of
@@ -145,6 +146,18 @@ def test_a_daemon_that_refuses_to_tell_events_says_why(
         f"genericdp: error: no events from the program on '{short_dir}/{SOCKET}': "
         "16 clients are connected already\n"
         "  hint: 'journalctl -u genericdp' says what it is doing\n"
+    )
+
+
+def test_an_event_of_another_release_that_cannot_be_read_is_reported(
+    short_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with a_daemon_that_says(short_dir, lines(BEGIN, {"event": "uevent"})):
+        assert main(["monitor", "--config", config(short_dir)]) == 1
+    assert capsys.readouterr().err == (
+        f"genericdp: error: the answer of the program on '{short_dir}/{SOCKET}' cannot be read: "
+        f"it is not genericdp {VERSION}\n"
+        "  hint: if it is the daemon of another release, restart it: systemctl restart genericdp\n"
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from genericdp import VERSION
 from genericdp.cli.main import main
 from genericdp.cli.output import Output
 from genericdp.cli.verbs import status as verb
@@ -375,7 +376,13 @@ def test_a_user_without_permission_gets_an_error(short_dir: Path, capsys: pytest
 
 @pytest.mark.parametrize(
     ("answer", "why"),
-    [(b"", "it hung up"), (b"hello\n", "it hung up"), (b"[]\n", "it hung up"), (b'{"error": "x"}\n', "x")],
+    [
+        (b"", "it hung up"),
+        (b"hello\n", "it hung up"),
+        (b"[]\n", "it hung up"),
+        (b"[" * 100_000, "it hung up"),
+        (b'{"error": "x"}\n', "x"),
+    ],
 )
 def test_an_invalid_answer_is_reported(
     short_dir: Path, capsys: pytest.CaptureFixture[str], answer: bytes, why: str
@@ -386,6 +393,25 @@ def test_an_invalid_answer_is_reported(
         f"genericdp: error: no status from the program on '{short_dir}/{SOCKET}': {why}\n"
         "  hint: 'journalctl -u genericdp' says what it is doing\n"
     )
+
+
+@pytest.mark.parametrize("options", [[], ["--quiet"], ["--json"]])
+@pytest.mark.parametrize(
+    "report",
+    [{}, {"resources": [{}]}, {"well": True, "complaints": 1, "version": "9.9"}, {"complaints": [1]}],
+)
+def test_an_answer_of_another_release_that_cannot_be_read_is_reported(
+    short_dir: Path, capsys: pytest.CaptureFixture[str], report: Mapping[str, object], options: list[str]
+) -> None:
+    with a_daemon_that_says(short_dir, json.dumps({"status": report}).encode() + b"\n"):
+        is_read = main(["status", *options, "--config", config(short_dir)]) == 0
+    assert is_read is (options == ["--json"] and "well" in report)
+    if not is_read:
+        assert capsys.readouterr().err == (
+            f"genericdp: error: the answer of the program on '{short_dir}/{SOCKET}' cannot be read: "
+            f"it is not genericdp {VERSION}\n"
+            "  hint: if it is the daemon of another release, restart it: systemctl restart genericdp\n"
+        )
 
 
 def test_one_that_does_not_answer_is_not_waited_for(

@@ -908,3 +908,20 @@ def test_a_bare_node_that_a_bundle_lost_while_all_of_it_was_away_waits_in_anothe
         told = node.look(after, other, a_bare_node(back, f"c 195:{number}"))
         assert told.pop("bundle") == "Healthy"
         assert [*told.values()] == [why]
+
+
+def test_the_numbers_that_a_bare_node_had_before_a_boot_say_nothing_after_it() -> None:
+    """Its driver was loaded again with another major number in the meantime."""
+    node, rules = Node(), rule("acme", match='{ DEVNAME = "/dev/acme*" }')
+    healthy = {"acme_acme0": "Healthy", "acme_acme1": "Healthy"}
+    node.look(rules, a_bare_node("/dev/acme0", "c 240:0"), a_bare_node("/dev/acme1", "c 240:1"))
+    node.allocate("acme_acme0")
+    node.allocate("acme_acme1")
+    node.look(rules)
+    again = a_bare_node("/dev/acme0", "c 241:0"), a_bare_node("/dev/acme1", "c 241:1")
+    assert node.look(rules, *again) == healthy
+    node.memory = load(dump(node.memory, "one boot"), "another boot")
+    for _ in range(2):
+        other = a_bare_node("/dev/acme0", "c 240:1"), a_bare_node("/dev/acme1", "c 240:0")
+        assert node.look(rules, *other) == healthy
+        assert node.links() == {"acme_acme0": "/dev/acme0", "acme_acme1": "/dev/acme1"}

@@ -16,7 +16,7 @@ from typing import Any
 from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.offer import Device, Health, ids_of
 from genericdp.core.inventory.past import Seen, Siblings
-from genericdp.core.inventory.place import Spot, is_of_node
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number
 from genericdp.core.memory import fields
 from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.memory.held import Holding
@@ -135,7 +135,8 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
     return Remembered(
         fields.resource(entry["resource"]),
         device,
-        earlier={spot: model for spot, model in earlier if lasts(spot)},
+        # After a boot, only the last number of a bare node may still say what it is.
+        earlier={spot: model for spot, model in earlier if is_same_boot or not is_of_number(spot)},
         listed=fields.truth(entry.get("listed", True)),
         is_of_this_boot=fields.truth(entry.get("of_this_boot", True)),
         not_given=frozenset(map(fields.spot, fields.items(entry.get("not_given", [])))),

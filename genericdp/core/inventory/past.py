@@ -155,6 +155,7 @@ class Known(NamedTuple):
     held      the devices that have or had it and that a pod may hold, by id
     ids       all devices that have or had it, each with what its id says of properties
     is_there  whether one of them has it, as far as is known; otherwise, it had it before it moved here
+    models    those of the units there, if they are on USB; "" is one that is not known
     """
 
     sys_path: str
@@ -162,6 +163,7 @@ class Known(NamedTuple):
     held: frozenset[str] = frozenset()
     ids: Mapping[str, Value] = {}
     is_there: bool = True
+    models: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

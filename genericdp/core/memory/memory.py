@@ -204,17 +204,17 @@ class _Numbers:
         for id_, known in self._memory.devices.items():
             under = {spot.serial: spot.port for spot in known.device.also if is_of_node(spot)}
             nodes = ((each.sys_path, under.get(each.link, "")) for each in known.device.nodes)
-            spots, key_hash = known.device.spots, known.device.key_hash
+            spots, key_hash = [*known.device.spots_with_models], known.device.key_hash
             value = Value(known.device.basis, key_hash) if key_hash else Value()
-            there = zip((*spots, *known.earlier), chain(nodes, repeat(("", ""))), strict=False)
-            for n, (spot, at) in enumerate(there):
+            there = zip((*spots, *known.earlier.items()), chain(nodes, repeat(("", ""))), strict=False)
+            for n, ((spot, model), at) in enumerate(there):
                 if spot.number != UNKNOWN:
                     mine = found.setdefault(spot.of_all, {})
                     other = mine.get(spot.number, Known("", "", is_there=False))
                     of_pods = other.held | ({id_} if id_ in held and spot not in known.not_given else set())
-                    is_there = n < len(spots) or other.is_there
+                    is_there, models = n < len(spots) or other.is_there, other.models | {model}
                     path = at if at[0] else other[:2]  # a tombstone has none
-                    mine[spot.number] = Known(*path, of_pods, {**other.ids, id_: value}, is_there)
+                    mine[spot.number] = Known(*path, of_pods, {**other.ids, id_: value}, is_there, models)
         return found
 
 

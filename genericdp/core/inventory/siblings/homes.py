@@ -9,6 +9,8 @@ The rules of this file:
   plugged in at the former port.
 * If it may be one of several ports, the first one counts as long as siblings have the same numbers at all of
   them.
+* Siblings that were of another model say nothing about those that are there now, unless a pod holds one of them:
+  a unit that changes its mode stays at its port.
 * What is found out about a unit with a serial number at one port is remembered at all that it has left. So it
   does not matter at which port it comes next.
 """
@@ -16,6 +18,7 @@ The rules of this file:
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from genericdp.core.buses.port import model_of
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.part import has_serial
@@ -105,6 +108,8 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     if paths.keys() <= {each[:2] for each in before.values()}:
         ports = [*former.left(home, before)] if group else []
         return Home(seen, home, before, known, _stayed(before, paths), former=ports)
+    if _are_of_another_model(group, known.values()):
+        before = {}
     is_open = False
     # Where something is remembered at the spot itself, some may have come, and others not yet.
     if former.spots and not _is_known(spot, past):
@@ -228,6 +233,15 @@ def gone(numbers: Mapping[int, Seen]) -> Mapping[int, Seen]:
 def elsewhere(numbers: Mapping[int, Seen]) -> Mapping[int, Seen]:
     """What is known of siblings at a port where they may have been before."""
     return {number: seen.elsewhere for number, seen in numbers.items()}
+
+
+def _are_of_another_model(group: Iterable[UdevDevice], known: Collection[Known]) -> bool:
+    """Whether all siblings that are remembered were of another model, and no pod holds any of them."""
+    units = [usb for node in group if (usb := node.usb_device) is not None]
+    models = frozenset[str]().union(*(each.models for each in known))
+    if not units or not models or "" in models or any(each.held for each in known):
+        return False
+    return models.isdisjoint(map(model_of, units))
 
 
 def _is_known(spot: Spot, past: Past) -> bool:

@@ -1,0 +1,54 @@
+"""Siblings at a port where another model was: a scanner in place of a keyboard, without serial numbers."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from tests.core.memory.test_siblings_on_boards import Booting
+from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.edits import rule
+
+KEYS = ("", 'group_by = "usb_device"', 'identity = "port"')
+KEYBOARD, SCANNER = "c31c", "0a11"
+
+
+def hid(product: str, plug: int, count: int, serial: str | None = None) -> Sequence[UdevDevice]:
+    """A unit whose event nodes only their order tells apart."""
+    usb = replace(a_usb_device("1", product=product, serial=serial), incarnation=10 * plug)
+    nodes = (a_usb_node(usb, "input", f"event{n}", number=f"c 13:{64 + n}") for n in range(count))
+    return usb, *(replace(node, incarnation=10 * plug + n) for n, node in enumerate(nodes, 1))
+
+
+@pytest.mark.parametrize("serial", [None, "0001"])
+@pytest.mark.parametrize("keys", KEYS)
+def test_the_siblings_of_a_unit_do_not_count_once_one_of_another_model_is_in_its_place(
+    keys: str, serial: str | None
+) -> None:
+    node, rules = Booting(), rule("hid", keys, match='{ SUBSYSTEM = "input" }')
+    node.look(rules, *hid(KEYBOARD, 1, 2, serial))
+    node.look(rules)
+    node.forget(rules, *hid(SCANNER, 2, 1, serial))
+    node.give(rules, *hid(SCANNER, 2, 1, serial))
+    for plug in (3, 4):
+        node.look(rules)
+        assert [*node.look(rules, *hid(SCANNER, plug, 1, serial)).values()] == ["Healthy"]
+        assert "/dev/event0" in node.links().values()
+        node.reboot()
+
+
+@pytest.mark.parametrize("product", [KEYBOARD, SCANNER])
+def test_they_count_if_it_is_of_the_same_model_or_a_pod_holds_one_of_them(product: str) -> None:
+    node, rules = Booting(), rule("hid", match='{ SUBSYSTEM = "input" }')
+    node.look(rules, *hid(KEYBOARD, 1, 2))
+    if product == SCANNER:
+        node.allocate(next(link for link, path in node.links().items() if path == "/dev/event1"))
+        node.look(rules)
+        assert "Healthy" not in node.look(rules, *hid(product, 2, 1)).values()
+        return
+    node.look(rules)
+    node.forget(rules, *hid(product, 2, 1))
+    node.give(rules, *hid(product, 2, 1))
+    node.look(rules)
+    assert "Healthy" not in node.look(rules, *hid(product, 3, 1)).values()

@@ -111,6 +111,8 @@ class Plugged:
         for spot in chain(spots, moved):
             if spot.of_all in self.siblings:
                 mine.setdefault(spot.of_all, set()).add(spot.number)
+        for spot in self.in_doubt:
+            mine.setdefault(spot, set())  # its devices may have been forgotten in this look
         kept = self._of_moved(moved)
         for spot, numbers in self.siblings.items():
             if spot in mine:

@@ -38,7 +38,8 @@ class Remembered:
 
     device           as it was last seen, with every link that it ever had
     absent_since     seconds on the clock of `remember`, None while it is present
-    earlier          where its nodes were that it has lost since a pod holds it -> the model of the unit there
+    earlier          where its nodes were that it has lost since a pod holds it, and without a pod where
+                     siblings were -> the model of the unit there
     listed           False if the list has no room for it; it is remembered only for its withdrawn ids
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
     not_given        spots that came to it since a pod got it, and that the pod did not get

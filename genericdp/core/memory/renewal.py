@@ -27,7 +27,7 @@ from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
-from genericdp.core.memory.given.moves import Moves
+from genericdp.core.memory.given.moves import Moves, lost_of
 from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.held import Held, links_to_keep
 from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, ids_by_spot, siblings_of
@@ -43,8 +43,7 @@ class Renewal:
         """`devices` are all that are remembered, `inventory` what the rules make of what is plugged in."""
         self.devices = devices
         self._offers, self._twins, self._ties = inventory.offers, inventory.twins, inventory.ties
-        self._is_shared: dict[str, bool] = {}
-        self._resources: dict[str, str] = {}
+        self._is_shared, self._resources = dict[str, bool](), dict[str, str]()
         self._given = held
         for holding in held.values():
             self._resources[holding.device] = holding.resource
@@ -167,12 +166,13 @@ class Renewal:
             room = max(0, LINK_LIMIT - len(device.links))
             kept = links_to_keep(more, known, self._given) if is_held else more[:room]
             device = replace(device, links=(*device.links, *kept))
-        earlier, docks = self._earlier(device, known) if is_held else ({}, {})
+        earlier, docks = (
+            self._earlier(device, known) if is_held else (lost_of(known, device, self.plugged), {})
+        )
         given = modes.given_of(device, known, self._offers[resource].resource) if is_held else {}
         not_given = known.not_given.intersection(device.spots)
         now = Remembered(resource, device, earlier=earlier, not_given=not_given, docks=docks, given=given)
-        # The same object is compared at once, so what is remembered becomes the object that is offered. With
-        # other links it never is, and then what did not change stays what it was.
+        # With more links it is an object of its own. The one that is remembered stays if nothing has changed.
         return known if more and now == known else now
 
     def _earlier(self, device: Device, known: Remembered) -> tuple[Mapping[Spot, str], Mapping[Spot, Dock]]:

@@ -8,7 +8,7 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
 from genericdp.core.memory.memory import resumed
-from tests.scenes.builders import a_device
+from tests.scenes.builders import a_device, a_usb_serial
 from tests.scenes.edits import Node, rule
 from tests.scenes.video import a_sensor
 
@@ -105,3 +105,43 @@ def test_one_that_has_gone_for_good_costs_a_pod_no_more_than_a_wait_after_a_boot
     assert "Healthy" not in told.values()
     node.forget(rules, *sensors(3, 10))
     assert "Healthy" in node.look(rules, *sensors(3, 10)).values()
+
+
+@pytest.mark.parametrize("keys", RULES)
+def test_that_there_are_several_is_not_forgotten_with_the_pod_that_had_the_missing_one(keys: str) -> None:
+    """The one that is there is in doubt until then. So there is no device of which to remember anything."""
+    node, rules = Booting(), rule("cam", keys, match='{ SUBSYSTEM = "video4linux" }')
+    node.look(rules, *sensors(1, 10))
+    node.give(rules, *sensors(1, 10))
+    node.look(rules, *sensors(1, 10, 9))
+    node.reboot()
+    node.look(rules)
+    assert "Healthy" not in node.look(rules, *sensors(2, 9)).values()
+    node.forget(rules, *sensors(2, 9))
+    link = node.give(rules, *sensors(2, 9))
+    node.reboot()
+    node.look(rules)
+    for _ in range(2):
+        assert "Healthy" not in node.look(rules, *sensors(3, 10)).values()
+        assert node.links()[link] is None
+
+
+@pytest.mark.parametrize("are_late", [None, "not there", "not finished"])
+def test_a_kit_remembers_how_many_there_are_although_none_of_them_is_there_for_a_moment(
+    are_late: str | None,
+) -> None:
+    kit = rule("kit", 'group_by = "all"', match='{ SUBSYSTEM = ["video4linux", "tty"] }')
+    node, gps = Booting(), a_usb_serial(0, serial="GPS")
+    node.look(kit, gps, *sensors(1, 9, 10))
+    node.reboot()
+    if are_late:
+        late = (replace(each, initialized=False) for each in sensors(2, 10) if are_late == "not finished")
+        for _ in range(2):
+            node.look(kit, gps, *late)
+    node.look(kit, gps, *sensors(2, 10))
+    node.allocate("kit")
+    node.look(kit, gps, *sensors(2, 10))
+    link = next(link for link, path in node.links().items() if path == "/dev/video0")
+    node.reboot()
+    assert "Healthy" not in node.look(kit, gps, *sensors(3, 9)).values()
+    assert node.links()[link] is None

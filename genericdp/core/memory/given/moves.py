@@ -1,4 +1,4 @@
-"""Where the nodes are now that a device has lost while a pod holds it.
+"""Where the nodes are now that a device has lost, most of all while a pod holds it.
 
 The rules of this file:
 
@@ -10,11 +10,15 @@ The rules of this file:
 
 from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 
 from genericdp.core.inventory.identity import names_of
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.past import Twins, may_be_twin
+from genericdp.core.inventory.part import has_serial
+from genericdp.core.inventory.past import SIBLING_LIMIT, Twins, may_be_twin
 from genericdp.core.inventory.place import Spot, is_of_path, may_be_model
+from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory.remembered import Remembered
 
 
 class Moves:
@@ -88,6 +92,21 @@ class Moves:
             for spot in device.spots
         )
         return ports if is_unit else None
+
+
+def lost_of(known: Remembered, device: Device, plugged: Plugged) -> dict[Spot, str]:
+    """Where siblings were that a device no longer has and that no pod holds, with their models.
+
+    If it were forgotten how many there are, one that comes alone would pass for another one.
+    """
+    here = {spot.of_all for spot in device.spots}
+    moved = {(spot.serial, spot.within) for spot in device.spots if has_serial(spot)}
+    lost = (
+        (spot, model)
+        for spot, model in (known.spots.items() if plugged.siblings else ())
+        if spot.of_all in plugged.siblings.keys() - here and (spot.serial, spot.within) not in moved
+    )
+    return dict(islice(lost, SIBLING_LIMIT))
 
 
 def _port_of_unit(device: Device) -> str:

@@ -98,10 +98,13 @@ class Plugged:
         )
         return (*spots, *homes)
 
-    def remembered(self, spots: Iterable[Spot], moved: Iterable[Spot] = ()) -> Siblings:
+    def remembered(
+        self, spots: Iterable[Spot], moved: Iterable[Spot] = (), before: Iterable[Spot] = ()
+    ) -> Siblings:
         """The numbers to remember when these are the spots of remembered devices.
 
-        moved  those of nodes that may come where a part of their unit is at another port already
+        moved   those of nodes that may come where a part of their unit is at another port already
+        before  those of siblings that were remembered. What is there may not be offered yet, or be in doubt
 
         A unit may come again with all of them. Of what software makes, as of wireless units, one that is
         missing and that no such device has is free again, unless all of them are missing. Where one is in
@@ -111,8 +114,8 @@ class Plugged:
         for spot in chain(spots, moved):
             if spot.of_all in self.siblings:
                 mine.setdefault(spot.of_all, set()).add(spot.number)
-        for spot in self.in_doubt:
-            mine.setdefault(spot, set())  # its devices may have been forgotten in this look
+        for spot in filter(self.groups.get, before):
+            mine.setdefault(spot, set())
         kept = self._of_moved(moved)
         for spot, numbers in self.siblings.items():
             if spot in mine:

@@ -144,7 +144,7 @@ def remember(
         ties_worth_keeping(inventory.ties, devices),
         shares,
         held,
-        _siblings(plugged, devices),
+        _siblings(plugged, devices, memory.siblings),
         still_held(memory.answered, held),
         still_renamed(memory.renamed, held_devices),
         twins=twins_worth_keeping(inventory.twins, devices.values()),
@@ -196,11 +196,12 @@ def _unknown(memory: Memory, answer: Answer | None, plugged: Plugged) -> Mapping
     return with_led(unknown, answer, plugged)
 
 
-def _siblings(plugged: Plugged, devices: Mapping[str, Remembered]) -> Siblings:
+def _siblings(plugged: Plugged, devices: Mapping[str, Remembered], before: Siblings) -> Siblings:
     if not plugged.siblings:
         return plugged.siblings
     moved = [spot for known in devices.values() for spot in known.earlier]
-    return plugged.remembered((spot for known in devices.values() for spot in known.device.spots), moved)
+    spots = (spot for known in devices.values() for spot in known.device.spots)
+    return plugged.remembered(spots, moved, before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,8 +107,11 @@ def test_one_that_has_gone_for_good_costs_a_pod_no_more_than_a_wait_after_a_boot
     assert "Healthy" in node.look(rules, *sensors(3, 10)).values()
 
 
+@pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("keys", RULES)
-def test_that_there_are_several_is_not_forgotten_with_the_pod_that_had_the_missing_one(keys: str) -> None:
+def test_that_there_are_several_is_not_forgotten_with_the_pod_that_had_the_missing_one(
+    keys: str, *, is_late: bool
+) -> None:
     """The one that is there is in doubt until then. So there is no device of which to remember anything."""
     node, rules = Booting(), rule("cam", keys, match='{ SUBSYSTEM = "video4linux" }')
     node.look(rules, *sensors(1, 10))
@@ -117,7 +120,10 @@ def test_that_there_are_several_is_not_forgotten_with_the_pod_that_had_the_missi
     node.reboot()
     node.look(rules)
     assert "Healthy" not in node.look(rules, *sensors(2, 9)).values()
-    node.forget(rules, *sensors(2, 9))
+    node.now += GRACE_S
+    node.look(rules, *sensors(2, 9), answer=node.nobody_holds_anything())
+    for _ in range(2 * is_late):
+        node.look(rules, *(replace(each, initialized=False) for each in sensors(2, 9)))
     link = node.give(rules, *sensors(2, 9))
     node.reboot()
     node.look(rules)

@@ -151,3 +151,26 @@ def test_a_kit_remembers_how_many_there_are_although_none_of_them_is_there_for_a
     node.reboot()
     assert "Healthy" not in node.look(kit, gps, *sensors(3, 9)).values()
     assert node.links()[link] is None
+
+
+def test_a_property_that_several_share_does_not_tell_which_one_came_first() -> None:
+    """A pod got them before the rule named it. Without a pod, a device lost one of them by then."""
+
+    def some(plug: int, *buses: int) -> list[UdevDevice]:
+        made = sensors(plug, *buses)
+        return [replace(each, properties={**each.properties, "KIT": "k1"}) for each in made]
+
+    match = '{ SUBSYSTEM = "video4linux" }'
+    whole, grouped = (rule("cam", f'group_by = "{by}"', match=match) for by in ("all", "KIT"))
+    node = Booting()
+    node.look(whole, *some(1, 9, 10))
+    links = {path: link for link, path in node.links().items()}
+    node.allocate("cam")
+    node.look(grouped, *some(1, 9, 10))
+    node.look(grouped, *some(1, 9))
+    first, second = some(2, 9, 10)
+    node.look(grouped, replace(first, initialized=False), second)
+    for rules in (grouped, whole):
+        node.look(rules, first, second)
+    assert node.links()[links["/dev/video0"]] in (None, "/dev/video0")
+    assert node.links()[links["/dev/video1"]] in (None, "/dev/video1")

@@ -104,7 +104,8 @@ def lost_of(known: Remembered, device: Device, plugged: Plugged) -> dict[Spot, s
     lost = (
         (spot, model)
         for spot, model in (known.spots.items() if plugged.siblings else ())
-        if spot.of_all in plugged.siblings.keys() - here and (spot.serial, spot.within) not in moved
+        if spot not in device.spots and spot.of_all in plugged.siblings
+        if spot.of_all in here or (spot.serial, spot.within) not in moved
     )
     return dict(islice(lost, SIBLING_LIMIT))
 

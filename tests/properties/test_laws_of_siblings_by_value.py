@@ -1,8 +1,10 @@
 """Law of siblings that share a property value, which is all that tells their unit at another port.
 
 The unit has no serial number. A pod that got one of them has another one no sooner than if the unit had one:
-without it, the value says at which port they were before. That is no promise for siblings that were bound in
-another order than the one in which they come together: as many come as were missing, so they are the same.
+without one, the value says at which port they were before.
+
+The law does not cover siblings that were bound one by one, in another order than that of their ports. If as
+many come together as were missing, they are taken for the same ones in order, with a serial number, too.
 """
 
 import pytest

@@ -104,7 +104,8 @@ class Plugged:
         """The numbers to remember when these are the spots of remembered devices.
 
         moved   those of nodes that may come where a part of their unit is at another port already
-        before  those of siblings that were remembered. What is there may not be offered yet, or be in doubt
+        before  those at which siblings were remembered so far. Siblings that are in doubt, or with which udev
+                has not finished, are no devices yet, so nothing else keeps their numbers
 
         A unit may come again with all of them. Of what software makes, as of wireless units, one that is
         missing and that no such device has is free again, unless all of them are missing. Where one is in

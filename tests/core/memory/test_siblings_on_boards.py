@@ -62,14 +62,23 @@ def tuner(number: int, since: int) -> UdevDevice:
     return replace(made, incarnation=since)
 
 
-@pytest.mark.parametrize("keys", RULES)
-def test_one_that_was_missing_in_the_boot_before_does_not_pass_for_the_other_one(keys: str) -> None:
+def without_the_first(keys: str) -> tuple[Booting, str, str]:
+    """A node after two boots, the rule for its two sensors, and the link to the one that a pod got.
+
+    That was in the boot before, in which the first sensor was missing.
+    """
     node, rules = Booting(), rule("cam", keys, match='{ SUBSYSTEM = "video4linux" }')
     node.look(rules, *sensors(1, 9, 10))
     node.reboot()
     node.forget(rules, *sensors(2, 10))
     link = node.give(rules, *sensors(2, 10))
     node.reboot()
+    return node, rules, link
+
+
+@pytest.mark.parametrize("keys", RULES)
+def test_one_that_was_missing_in_the_boot_before_does_not_pass_for_the_other_one(keys: str) -> None:
+    node, rules, link = without_the_first(keys)
     node.look(rules)
     for _ in range(2):
         told = node.look(rules, *sensors(3, 9))
@@ -95,12 +104,7 @@ def test_one_that_failed_alone_does_not_pass_for_the_other_one_once_the_driver_i
 
 @pytest.mark.parametrize("keys", RULES)
 def test_one_that_has_gone_for_good_costs_a_pod_no_more_than_a_wait_after_a_boot(keys: str) -> None:
-    node, rules = Booting(), rule("cam", keys, match='{ SUBSYSTEM = "video4linux" }')
-    node.look(rules, *sensors(1, 9, 10))
-    node.reboot()
-    node.forget(rules, *sensors(2, 10))
-    node.give(rules, *sensors(2, 10))
-    node.reboot()
+    node, rules, _ = without_the_first(keys)
     told = node.look(rules, *sensors(3, 10))
     assert "Healthy" not in told.values()
     node.forget(rules, *sensors(3, 10))
@@ -112,7 +116,7 @@ def test_one_that_has_gone_for_good_costs_a_pod_no_more_than_a_wait_after_a_boot
 def test_that_there_are_several_is_not_forgotten_with_the_pod_that_had_the_missing_one(
     keys: str, *, is_late: bool
 ) -> None:
-    """The one that is there is in doubt until then. So there is no device of which to remember anything."""
+    """The other one is in doubt until that pod is gone, so it is not a device that could be remembered."""
     node, rules = Booting(), rule("cam", keys, match='{ SUBSYSTEM = "video4linux" }')
     node.look(rules, *sensors(1, 10))
     node.give(rules, *sensors(1, 10))
@@ -154,7 +158,7 @@ def test_a_kit_remembers_how_many_there_are_although_none_of_them_is_there_for_a
 
 
 def test_a_property_that_several_share_does_not_tell_which_one_came_first() -> None:
-    """A pod got them before the rule named it. Without a pod, a device lost one of them by then."""
+    """The pod got both before the rule named the property. The device that the rule makes now loses one."""
 
     def some(plug: int, *buses: int) -> list[UdevDevice]:
         made = sensors(plug, *buses)

@@ -99,13 +99,16 @@ def lost_of(known: Remembered, device: Device, plugged: Plugged) -> dict[Spot, s
 
     If it were forgotten how many there are, one that comes alone would pass for another one.
     """
-    here = {spot.of_all for spot in device.spots}
-    moved = {(spot.serial, spot.within) for spot in device.spots if has_serial(spot)}
+    if not plugged.siblings:
+        return {}
+    now = {*device.spots}
+    here, units = {spot.of_all for spot in now}, {spot[1:3] for spot in now if has_serial(spot)}
     lost = (
         (spot, model)
-        for spot, model in (known.spots.items() if plugged.siblings else ())
-        if spot not in device.spots and spot.of_all in plugged.siblings
-        if spot.of_all in here or (spot.serial, spot.within) not in moved
+        for spot, model in known.spots.items()
+        if spot.of_all in plugged.siblings and spot not in now
+        # A unit takes its siblings along to another port.
+        if spot.of_all in here or spot[1:3] not in units
     )
     return dict(islice(lost, SIBLING_LIMIT))
 

@@ -3,7 +3,7 @@
 Siblings are nodes that nothing but their order tells apart. `genericdp.core.inventory.siblings` numbers them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -31,7 +31,7 @@ class Plugged:
     homes     the spots of siblings -> those at other ports where they may have been before
     unread    the paths of what cannot be read, and may be plugged in all the same
     anew      spots with numbers that have begun anew: what had them before may be any of the siblings
-    stayed    the spots of the siblings that certainly are the same nodes as in the look before
+    stayed    the spot that siblings share -> those that certainly are the same nodes as in the look before
     """
 
     groups: Mapping[Spot, Sequence[UdevDevice]] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Plugged:
     homes: Mapping[Spot, Sequence[Spot]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     anew: frozenset[Spot] = frozenset()
-    stayed: frozenset[Spot] = frozenset()
+    stayed: Mapping[Spot, Collection[int]] = field(default_factory=dict)
 
     def nodes_at(self, spot: Spot, dock: Dock | None = None) -> Sequence[UdevDevice]:
         """The device nodes that may be the one that was at a spot, behind a dock if one was there."""

@@ -6,7 +6,7 @@ The rules of this file:
 * A unit that comes at another port is as it was there: its siblings have the numbers that they had.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from genericdp.core.buses.video import order_of
@@ -67,7 +67,7 @@ class Groups:
         homes: dict[Spot, Sequence[Spot]] = {}
         left: dict[Spot, Mapping[int, Seen]] = {}
         anew: set[Spot] = set()
-        stayed: set[Spot] = set()
+        stayed: dict[Spot, Collection[int]] = {}
         for spot in dict.fromkeys((*self.shared, *past.siblings, *self._alone(past))):
             group = self.at.get(spot, ())
             numbered = number(group, spot, past, told, self.at)
@@ -81,7 +81,7 @@ class Groups:
                 homes[spot] = numbered.homes
             left |= numbered.left
             anew.update(numbered.anew)
-            stayed.update(numbered.stayed)
+            stayed[spot] = numbered.stayed
         siblings |= left
         return Plugged(
             self.at,
@@ -91,7 +91,7 @@ class Groups:
             frozenset(unsettled),
             homes,
             anew=frozenset(anew),
-            stayed=frozenset(stayed),
+            stayed=stayed,
         )
 
     def _alone(self, past: Past) -> Iterable[Spot]:

@@ -43,7 +43,7 @@ class Numbered(NamedTuple):
 
     left     the spots at other ports where they have been -> what is remembered there now
     anew     the numbers that have begun anew, at each of these spots
-    stayed   the spots of those that have not left since
+    stayed   the numbers of those that have not left since
     """
 
     numbers: Mapping[str, int]
@@ -53,7 +53,7 @@ class Numbered(NamedTuple):
     homes: Sequence[Spot]
     left: Siblings
     anew: Collection[Spot]
-    stayed: Collection[Spot]
+    stayed: Collection[int]
 
 
 def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Numbered:
@@ -115,7 +115,7 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
         home.former,
         left,
         anew,
-        [spot._replace(number=number) for number in home.stayed.values()],
+        home.stayed.values(),
     )
 
 

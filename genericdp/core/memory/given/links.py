@@ -8,7 +8,7 @@ The rules of this file:
   the memory knows which links pods got, these decide.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import filterfalse
 
 from genericdp.core.inventory.naming.links import long_name
@@ -105,7 +105,7 @@ def is_elsewhere(was: Spot, now: Spot, plugged: Plugged, *, by_property: bool) -
 
 
 def leads_to_another(
-    known: Remembered, device: Device, nodes: frozenset[Spot], stayed: frozenset[Spot]
+    known: Remembered, device: Device, nodes: frozenset[Spot], stayed: Mapping[Spot, Collection[int]]
 ) -> bool:
     """Whether a link leads to another node than before. After a loss, only where links led is known.
 
@@ -144,12 +144,14 @@ def taken_of(known: Remembered, now: Device, plugged: Plugged) -> Iterator[Spot]
     return (spot for spot in alike if plugged.is_taken(spot, known.dock_of(spot)))
 
 
-def _leads_to_sibling(known: Remembered, device: Device, stayed: frozenset[Spot]) -> bool:
+def _leads_to_sibling(known: Remembered, device: Device, stayed: Mapping[Spot, Collection[int]]) -> bool:
     """Whether a link leads to a sibling of the node where it led, which was there before."""
     led = known.led
     both = ((led[link], spot) for link, spot in zip(device.links, device.spots, strict=False) if link in led)
     return any(
-        was.of_all == now.of_all and was.number not in (now.number, UNKNOWN) and now in stayed
+        was.of_all == now.of_all
+        and was.number not in (now.number, UNKNOWN)
+        and now.number in stayed.get(now.of_all, ())
         for was, now in both
     )
 

@@ -99,7 +99,7 @@ def lost_of(known: Remembered, device: Device, plugged: Plugged) -> dict[Spot, s
 
     If it were forgotten how many there are, one that comes alone would pass for another one.
     """
-    if not plugged.siblings:
+    if not plugged.siblings or (device.spots == known.device.spots and not known.earlier):
         return {}
     now = {*device.spots}
     here, units = {spot.of_all for spot in now}, {spot[1:3] for spot in now if has_serial(spot)}

@@ -63,6 +63,7 @@ class Notify:
 
     def ready(self, status: str = "") -> None:
         """Started, or finished reloading."""
+        self._status = status or self._status
         self._change("READY=1", *_status(status))
 
     def extend(self, seconds: float) -> None:

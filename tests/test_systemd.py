@@ -65,10 +65,12 @@ def test_a_status_is_sent_only_when_it_changes(short_dir: Path) -> None:
     address = str(short_dir / "notify")
     with a_service_manager(address) as manager:
         notify = Notify(address)
-        for text in ("a", "a", "b", "a"):
+        notify.ready("0")
+        for text in ("0", "a", "a", "b", "a"):
             notify.status(text)
         notify.watchdog()
-        assert [manager.recv(4096) for _ in range(4)] == [
+        assert [manager.recv(4096) for _ in range(5)] == [
+            b"READY=1\nSTATUS=0",
             b"STATUS=a",
             b"STATUS=b",
             b"STATUS=a",

@@ -1,4 +1,4 @@
-"""Where the nodes are now that a device has lost, most of all while a pod holds it.
+"""Where the nodes are now that a device has lost.
 
 The rules of this file:
 

@@ -15,6 +15,7 @@ from genericdp.core.inventory.place import locate
 from genericdp.core.memory import saved
 from tests.scenes.builders import (
     CONTROLLER,
+    a_card,
     a_device,
     a_usb_device,
     a_usb_node,
@@ -527,3 +528,13 @@ optional = {str(is_optional).lower()}
         assert {node.inventory.links()[link] for link in got} == {None}
     answer = node.nobody_holds_anything()
     assert node.look(rules, *a_pad("1", 0, 4), *twin, answer=answer) == {"kit": "Healthy"}
+
+
+def test_a_kit_without_a_pod_does_not_remember_the_port_that_a_card_with_a_serial_number_has_left() -> None:
+    """The card takes its siblings along, so nothing is missing there."""
+    node, rules = Node(), rule("kit", 'group_by = "all"')
+    node.look(rules, *a_card("1", {0: 0, 1: 1}, 10))
+    node.look(rules, *a_card("2", {0: 0, 1: 1}, 20))
+    assert node.memory.devices["kit"].earlier == {}
+    node.look(rules, *a_card("2", {0: 0}, 20))
+    assert [spot.number for spot in node.memory.devices["kit"].earlier] == [1]

@@ -52,3 +52,18 @@ def test_they_count_if_it_is_of_the_same_model_or_a_pod_holds_one_of_them(produc
     node.give(rules, *hid(product, 2, 1))
     node.look(rules)
     assert "Healthy" not in node.look(rules, *hid(product, 3, 1)).values()
+
+
+def test_they_count_if_the_memory_of_an_earlier_release_does_not_say_of_which_model_they_were() -> None:
+    node, rules = Booting(), rule("hid", match='{ SUBSYSTEM = "input" }')
+    node.look(rules, *hid(KEYBOARD, 1, 2))
+    node.look(rules)
+    without = {
+        id_: replace(known, device=replace(known.device, models=()))
+        for id_, known in node.memory.devices.items()
+    }
+    node.memory = replace(node.memory, devices=without)
+    node.forget(rules, *hid(KEYBOARD, 2, 1))
+    node.give(rules, *hid(KEYBOARD, 2, 1))
+    node.look(rules)
+    assert "Healthy" not in node.look(rules, *hid(KEYBOARD, 3, 1)).values()

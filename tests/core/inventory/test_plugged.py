@@ -12,6 +12,7 @@ from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.siblings.groups import plugged_of
 from tests.core.memory.test_renewal import SERIAL_CARD
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node
+from tests.scenes.wireless import LINK, a_hid
 
 
 def a_sibling(minor: int) -> UdevDevice:
@@ -210,10 +211,16 @@ def test_all_numbers_of_a_unit_on_usb_are_kept_as_long_as_one_of_its_devices_is_
     assert {*here.remembered([at(0)])[SPOT]} == {0, 1, 2}
 
 
-def test_a_missing_number_of_software_is_free_again_unless_a_remembered_device_has_it() -> None:
-    cameras = [a_device(f"/sys/devices/virtual/x/x{number}", node=f"/dev/x{number}") for number in range(3)]
-    spot = locate(cameras[0]).spot
-    here = plugged_of(cameras[:1], Past(siblings=plugged_of(cameras).siblings))
+SOFTWARE = [a_device(f"/sys/devices/virtual/x/x{number}", node=f"/dev/x{number}") for number in range(3)]
+WIRELESS = [a_hid(LINK, number + 1, None, number) for number in range(3)]
+
+
+@pytest.mark.parametrize("units", [SOFTWARE, WIRELESS], ids=["software", "wireless"])
+def test_a_missing_number_of_what_comes_one_by_one_is_free_again_unless_a_remembered_device_has_it(
+    units: list[UdevDevice],
+) -> None:
+    spot = locate(units[0]).spot
+    here = plugged_of(units[:1], Past(siblings=plugged_of(units).siblings))
     assert {*here.remembered([spot, spot._replace(number=2)])[spot]} == {0, 2}
     assert {*here.remembered([spot._replace(number=1)])[spot]} == {0, 1}
 

@@ -330,3 +330,18 @@ def test_a_pod_gets_its_port_of_a_card_back_although_the_resource_was_renamed(po
     node.look(BY_HALF, *a_card(port, {0: 0, 1: 1}, 20))
     links = node.inventory.links()
     assert (links[part_0], links[part_1]) == ("/dev/ttyUSB0", "/dev/ttyUSB1")
+
+
+@pytest.mark.parametrize("serial", ["CARD", None])
+def test_what_has_the_value_that_the_pod_got_is_the_same_although_another_one_came_before(
+    serial: str | None,
+) -> None:
+    """The value is all that identifies it. The pod's link never leads to one that has stayed, only to this."""
+    node = Node()
+    node.look(BY_HALF, *a_card("1", {0: 0}, 10, serial))
+    link = id_of(node, "/dev/ttyUSB0")
+    node.allocate(link)
+    node.look(BY_HALF, *a_card("1", {2: 0}, 20, serial))
+    assert node.links()[link] is None
+    node.look(BY_HALF, *a_card("1", {2: 0, 1: 1}, 20, serial))
+    assert node.links()[link] == "/dev/ttyUSB1"

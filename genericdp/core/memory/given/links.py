@@ -15,7 +15,7 @@ from genericdp.core.inventory.naming.links import long_name
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part, has_serial, is_part, part_of
 from genericdp.core.inventory.past import Ties
-from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_number, may_be_model
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.held import HELD
 from genericdp.core.memory.remembered import Remembered
@@ -149,9 +149,7 @@ def _leads_to_sibling(known: Remembered, device: Device, stayed: Mapping[Spot, C
     led = known.led
     both = ((led[link], spot) for link, spot in zip(device.links, device.spots, strict=False) if link in led)
     return any(
-        was.of_all == now.of_all
-        and was.number not in (now.number, UNKNOWN)
-        and now.number in stayed.get(now.of_all, ())
+        was.of_all == now.of_all and not was.may_be(now) and now.number in stayed.get(now.of_all, ())
         for was, now in both
     )
 

@@ -207,11 +207,14 @@ class Renewal:
         return moves.of(spot, model)
 
     def _is_held_by_others(self, device: Device) -> bool:
-        is_shared = self._is_shared[device.id]
+        is_shared, known = self._is_shared[device.id], self.devices.get(device.id)
+        # What it had already is not what another one has lost: where that has gone is only a guess.
+        mine = known.device.spots if known is not None and known.absent_since is None else ()
         others = (
             id_
             for spot, id_ in self._holders.at(device, (*device.spots, *filter(is_of_number, device.also)))
             if id_ != device.id and not (is_shared and self._is_shared[id_]) and not self._has_left(id_, spot)
+            if spot not in mine or spot not in self.devices[id_].earlier
         )
         if other := next(others, ""):
             self.see_holder(device, other)
@@ -243,12 +246,8 @@ class Renewal:
     @cached_property
     def _by_properties(self) -> Mapping[str, Device]:
         """The present devices that properties tell, by id."""
-        return {
-            device.id: device
-            for offer in self._offers.values()
-            if isinstance(offer.resource.identity, tuple)
-            for device in offer.devices
-        }
+        offers = (offer for offer in self._offers.values() if isinstance(offer.resource.identity, tuple))
+        return {device.id: device for offer in offers for device in offer.devices}
 
     @cached_property
     def _held(self) -> Mapping[str, Remembered]:

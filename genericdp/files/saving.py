@@ -1,4 +1,4 @@
-"""Saves the memory in time. `core.memory.memory` decides how long a change may wait.
+"""Saves the memory in time. `core.memory.saved.delay` decides how long a change may wait.
 
 The rules of this file:
 
@@ -22,7 +22,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from genericdp import log
-from genericdp.core.memory.memory import Memory, of_any_boot, save_within_s
+from genericdp.core.memory.memory import Memory, of_any_boot
+from genericdp.core.memory.saved import save_within_s
 from genericdp.errors import GenericdpError
 from genericdp.files.state import SPARE, BrokenStateError, StateFile, this_boot
 from genericdp.retry import Retry

@@ -9,7 +9,8 @@ import pytest
 
 from genericdp import forgetting
 from genericdp.core.hint import Hint
-from genericdp.core.memory import held, memory
+from genericdp.core.memory import held
+from genericdp.core.memory.saved import delay
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
 from genericdp.files import link_upkeep
@@ -258,7 +259,7 @@ async def test_twins_keep_their_ids_over_a_restart_of_the_daemon_in_the_other_or
 async def test_which_of_twins_came_first_is_saved_at_once(
     short_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "SAVE_WITHIN_S", 3600.0)
+    monkeypatch.setattr(delay, "SAVE_WITHIN_S", 3600.0)
 
     async with a_scene(short_dir, a_usb_serial(0, serial="SAME", port="2")) as scene:
         await scene.until_allocatable(1)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from genericdp.core.memory import memory
+from genericdp.core.memory.saved import delay
 from genericdp.core.rules.settings import Settings
 from genericdp.errors import GenericdpError
 from genericdp.simulator import Container, Kubelet, Pod
@@ -239,7 +239,7 @@ async def _run_out(attack: Sequence[tuple[str, int]]) -> None:
                 case "allocate":
                     await node.allocate()
                 case "let time pass":
-                    await asyncio.sleep(memory.SAVE_WITHIN_S * 1.2)
+                    await asyncio.sleep(delay.SAVE_WITHIN_S * 1.2)
                 case _:
                     await node.follow(partial((SHORTAGES | EVENTS)[what], node, number))
             await asyncio.sleep(0.02 * number)  # so that it may, or may not, be followed before the next

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from genericdp import forgetting
-from genericdp.core.memory import memory
+from genericdp.core.memory.saved import delay
 from tests.torture.model import DONE, NodeMachine
 
 STEPS = 20_000
@@ -25,7 +25,7 @@ NODES = 50
 def main(steps: int, first_seed: int) -> None:
     """Search until `steps` steps are done."""
     logging.disable()  # a violation prints the steps that led to it
-    memory.SAVE_WITHIN_S, forgetting.ASK_AGAIN_S, forgetting.ASK_AGAIN_SOON_S = 1e-6, 0.01, 0.01
+    delay.SAVE_WITHIN_S, forgetting.ASK_AGAIN_S, forgetting.ASK_AGAIN_SOON_S = 1e-6, 0.01, 0.01
     started = time.monotonic()
     number = first_seed
     while DONE["steps"] < steps:

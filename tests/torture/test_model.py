@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from genericdp import forgetting
-from genericdp.core.memory import memory
+from genericdp.core.memory.saved import delay
 from tests.torture.model import NodeMachine
 
 STEPS = 40
@@ -13,7 +13,7 @@ NODES = 8
 
 
 def test_the_laws_of_a_node_hold_whatever_happens_in_whatever_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "SAVE_WITHIN_S", 1e-6)
+    monkeypatch.setattr(delay, "SAVE_WITHIN_S", 1e-6)
     monkeypatch.setattr(forgetting, "ASK_AGAIN_S", 0.01)
     monkeypatch.setattr(forgetting, "ASK_AGAIN_SOON_S", 0.01)
     search = settings(

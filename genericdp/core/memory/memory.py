@@ -16,9 +16,6 @@ from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
 from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
 
-#: How long a change may wait to be saved, in seconds: the changes of a storm are saved together.
-SAVE_WITHIN_S = 1.0
-
 #: How long two units are there before they are not one that comes back, in seconds.
 TWO_AFTER_S = 60.0
 
@@ -284,17 +281,3 @@ def resumed(memory: Memory, now: float) -> Memory:
     """The memory with which a daemon starts at `now`."""
     is_untold = memory.is_untold or not memory.devices
     return replace(memory, answered=resumed_at(memory.answered, now), is_untold=is_untold)
-
-
-def save_within_s(before: Memory, after: Memory) -> float | None:
-    """How long the new memory may wait to be saved, in seconds; None if nothing changed.
-
-    New ties, twins, holdings and CDI devices may not wait: after a power cut, nothing else tells which of
-    two twins came first, and nothing tells at once who holds what, or what the names in saved answers mean.
-    A holding is new if it says something else of its id.
-    """
-    if after == before:
-        return None
-    gained = not after.held.items() <= before.held.items() or after.answered.keys() - before.answered.keys()
-    is_tied = (after.ties, after.twins) != (before.ties, before.twins)
-    return 0.0 if is_tied or gained else SAVE_WITHIN_S

@@ -13,13 +13,15 @@ from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.siblings.groups import plugged_of
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import Holding
-from genericdp.core.memory.memory import SAVE_WITHIN_S, Memory, save_within_s
+from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import next_forgetting, remember
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT, TIE_LIMIT
+from genericdp.core.memory.saved.delay import SAVE_WITHIN_S, save_within_s
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial
+from tests.scenes.edits import Node, rule
 from tests.scenes.inventories import answered, ids_of, inventory_of
 
 FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\nunplug_grace = "10s"\n'
@@ -470,3 +472,16 @@ def test_what_another_pod_has_got_under_the_same_id_is_saved_at_once(change: dic
     assert save_within_s(before, Memory(held={**before.held, "ftdi_A.0": replace(had, given=2.0)})) is None
     assert save_within_s(before, Memory(held={**before.held, "ftdi_A.0": replace(had, **change)})) == 0.0
     assert save_within_s(before, Memory(held={"ftdi_A.0": replace(had, **change)})) == 0.0
+
+
+@pytest.mark.parametrize("holds", [True, False], ids=["held", "free"])
+def test_that_a_held_id_means_another_unit_now_is_saved_at_once(*, holds: bool) -> None:
+    """After a kill and an edit, a daemon would offer that unit to another pod while its pod may have it."""
+    node, rules = Node(), rule("x", 'identity = "port"')
+    (id_,) = node.look(rules, a_usb_serial(0, port="1", serial="A"))
+    if holds:
+        node.allocate(id_)
+        node.look(rules, a_usb_serial(0, port="1", serial="A"))
+    before = node.memory
+    assert node.look(rules, a_usb_serial(1, port="1", serial="B")) == {id_: "Healthy"}
+    assert save_within_s(before, node.memory) == (0.0 if holds else SAVE_WITHIN_S)

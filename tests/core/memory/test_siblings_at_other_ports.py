@@ -336,7 +336,7 @@ def test_a_pod_gets_its_port_of_a_card_back_although_the_resource_was_renamed(po
 def test_what_has_the_value_that_the_pod_got_is_the_same_although_another_one_came_before(
     serial: str | None,
 ) -> None:
-    """The value is all that identifies it. The pod's link never leads to one that has stayed, only to this."""
+    """The value is all that identifies it. The link never leads to one that has stayed, only to this one."""
     node = Node()
     node.look(BY_HALF, *a_card("1", {0: 0}, 10, serial))
     link = id_of(node, "/dev/ttyUSB0")

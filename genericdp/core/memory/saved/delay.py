@@ -1,0 +1,34 @@
+"""How long a change of the memory may wait to be saved: the changes of a storm are saved together.
+
+The rules of this file:
+
+* What nothing else tells is saved at once. After a power cut, that is which of two twins came first, who
+  holds what, what the names in saved answers mean, and which unit the id that a pod holds means by now.
+"""
+
+from genericdp.core.memory.memory import Memory
+
+#: How long a change may wait, in seconds.
+SAVE_WITHIN_S = 1.0
+
+
+def save_within_s(before: Memory, after: Memory) -> float | None:
+    """How long the new memory may wait to be saved, in seconds; None if nothing changed.
+
+    New ties, twins, holdings and CDI devices may not wait, nor may a held device that is elsewhere now, or
+    another unit. A holding is new if it says something else of its id.
+    """
+    if after == before:
+        return None
+    gained = not after.held.items() <= before.held.items() or after.answered.keys() - before.answered.keys()
+    is_tied = (after.ties, after.twins) != (before.ties, before.twins)
+    return 0.0 if is_tied or gained or _has_held_moved(before, after) else SAVE_WITHIN_S
+
+
+def _has_held_moved(before: Memory, after: Memory) -> bool:
+    moved = {
+        id_
+        for id_, known in after.devices.items()
+        if (was := before.devices.get(id_, known)) is not known and was.device.spots != known.device.spots
+    }
+    return bool(moved) and any(holding.device in moved for holding in after.held.values())

@@ -92,7 +92,12 @@ def parentless_name(device: UdevDevice) -> str:
     """The name of what has no parent, without its turn. Units with one name are siblings."""
     name = device.sys_name
     has_turn = device.subsystem not in _CHOSEN and _ENDS_IN_NUMBER.fullmatch(name) is not None
-    return _NUMBERS.sub("", name) if has_turn else name
+    return without_numbers(name) if has_turn else name
+
+
+def without_numbers(name: str) -> str:
+    """A kernel name without any of its numbers."""
+    return _NUMBERS.sub("", name)
 
 
 def is_chip(device: UdevDevice) -> bool:

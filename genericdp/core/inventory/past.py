@@ -189,6 +189,7 @@ class Past:
     of_several   those of them that had siblings: the links say so that a pod got, or they were seen
     twins        what twins have in common that have been seen side by side
     bases        what the ids of remembered devices are made of
+    unread       the paths of what cannot be read, and of which nothing is known in this look
     """
 
     ties: Ties = field(default_factory=dict)
@@ -206,6 +207,7 @@ class Past:
     of_several: frozenset[str] = frozenset()
     twins: Twins = NO_TWINS
     bases: Collection[str] = frozenset()
+    unread: Collection[str] = frozenset()
 
     @cached_property
     def beginnings(self) -> Collection[str]:

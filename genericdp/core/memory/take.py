@@ -47,7 +47,8 @@ def take_inventory(
         memory = _told(memory, answer, resources)
     lost = unknown(memory.held, answer, resources, memory.devices)
     several = of_several(lost, memory.held, answer) | _with_siblings(lost, memory.devices)
-    past = replace(memory.past, unknown=lost, of_several=several)
+    # What is known of a device that does not answer is kept, so it is there.
+    past = replace(memory.past, unknown=lost, of_several=several, unread=frozenset(unread) - devices.keys())
     built = builder.build(devices, past)
     # What cannot be read may be at either port of its socket.
     sockets = (builder.claims.sockets.ports_at(usb_above(path)) for path in unread)

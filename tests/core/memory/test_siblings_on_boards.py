@@ -34,6 +34,10 @@ class Booting(Node):
         before, self.boot = self.boot, next(self.boots)
         self.memory = resumed(saved.load(saved.dump(self.memory, before), self.boot), self.now)
 
+    def restart(self) -> None:
+        """The daemon is restarted."""
+        self.memory = resumed(saved.load(saved.dump(self.memory, self.boot), self.boot), self.now)
+
     def forget(self, rules: str, *devices: UdevDevice) -> None:
         """All that is missing is forgotten, as far as it can be, while no pod holds anything."""
         for _ in range(3):

@@ -16,6 +16,7 @@ from genericdp.core.inventory.past import NO_PAST, Past, Seen
 from genericdp.core.inventory.place import Spot, locate
 from genericdp.core.inventory.plugged import NOTHING_TOLD, Plugged, Told
 from genericdp.core.inventory.siblings.numbers import number
+from genericdp.core.inventory.siblings.unread import with_unread
 
 #: A device node, and the spot that it shares with its siblings.
 Sighting = tuple[UdevDevice, Spot]
@@ -68,9 +69,10 @@ class Groups:
         left: dict[Spot, Mapping[int, Seen]] = {}
         anew: set[Spot] = set()
         stayed: dict[Spot, Collection[int]] = {}
-        for spot in dict.fromkeys((*self.shared, *past.siblings, *self._alone(past))):
+        unread = with_unread(self.at, past)
+        for spot in dict.fromkeys((*self.shared, *past.siblings, *self._alone(past), *unread)):
             group = self.at.get(spot, ())
-            numbered = number(group, spot, past, told, self.at)
+            numbered = number(group, spot, past, told, self.at, is_one_unread=spot in unread)
             numbers |= numbered.numbers
             if numbered.siblings:
                 siblings[spot] = numbered.siblings

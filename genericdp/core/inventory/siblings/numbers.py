@@ -14,9 +14,10 @@ The rules of this file:
 * If their number differs, or if they have not come in the order of their paths, now or before, nobody can
   tell which one has come. It is **in doubt** as long as a pod may hold one of those that are missing. So is
   one with which udev has not finished, because its properties may tell, and any that comes at the spot of a
-  wireless unit without an address. Once more came than were missing, those that come next may be any of them.
-  Once some came in another order, or with other values, they stay in doubt until all have left: one that is
-  bound again may make the order look right, and an edit may name another property.
+  wireless unit without an address, or while one of them cannot be read. Once more came than were missing,
+  those that come next may be any of them. Once some came in another order, or with other values, they stay in
+  doubt until all have left: one that is bound again may make the order look right, and an edit may name
+  another property.
 * If no pod holds any of them, what has come is taken for the first ones, and nothing is known of the others
   but that there are so many. If all have come, all begin anew.
 """
@@ -56,8 +57,13 @@ class Numbered(NamedTuple):
     stayed: Collection[int]
 
 
-def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Numbered:
-    """The numbers of the siblings at a spot. `at` is what is plugged in."""
+def number(
+    group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At, *, is_one_unread: bool = False
+) -> Numbered:
+    """The numbers of the siblings at a spot. `at` is what is plugged in.
+
+    is_one_unread  whether one of them may be what cannot be read
+    """
     home = home_of(group, spot, past, told, at)
     seen, before = home.seen, home.before
     came = [path for path in seen if path not in home.stayed]
@@ -72,6 +78,7 @@ def number(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: 
     are_others = bool(missing) and (
         len(new) != len(missing)
         or home.is_open
+        or is_one_unread
         or _may_be_others(missing, before)
         or (len(missing) > 1 and not are_in_order)
     )

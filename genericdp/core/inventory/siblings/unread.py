@@ -1,0 +1,52 @@
+"""Where a sibling may be that cannot be read.
+
+The rules of this file:
+
+* What cannot be read may be plugged in all the same. So it is not missing, and what has come is not it.
+* A path on USB says the port of the unit. Elsewhere, only siblings have the same name but for its numbers:
+  a disk that hangs for good must not keep sensors from their pods after each boot.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from genericdp.core.buses.kernel_name import without_numbers
+from genericdp.core.buses.port import unit_on_usb
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.past import Past
+from genericdp.core.inventory.place import Spot
+from genericdp.core.usb_port import UsbPort
+
+
+def with_unread(at: Mapping[Spot, Sequence[UdevDevice]], past: Past) -> frozenset[Spot]:
+    """The spots that siblings share, of those at which nodes are and were, with one that may be unread."""
+    if not past.unread:
+        return frozenset()
+    names = _Names(past.unread)
+    return frozenset(
+        spot
+        for spot, nodes in at.items()
+        if (spot in past.siblings or past.known_at(spot)) and names.may_be_at(spot, nodes)
+    )
+
+
+class _Names:
+    """What paths say that cannot be read."""
+
+    def __init__(self, paths: Collection[str]) -> None:
+        units = {path: unit_on_usb(path) for path in paths}
+        self._chains = {unit[1] for unit in units.values() if unit is not None}
+        self._names = {_name_of(path) for path, unit in units.items() if unit is None}
+        # Of a list of devices, such as a class, everything may be unread.
+        self._may_be_any = any(not path.startswith(("/sys/devices/", "/dev/")) for path in paths)
+
+    def may_be_at(self, spot: Spot, siblings: Iterable[UdevDevice]) -> bool:
+        if self._may_be_any:
+            return True
+        usb = UsbPort.of_exact(spot.port)
+        if usb is not None:
+            return usb.chain in self._chains
+        return any(_name_of(node.sys_path) in self._names for node in siblings)
+
+
+def _name_of(path: str) -> str:
+    return without_numbers(path.rpartition("/")[2])

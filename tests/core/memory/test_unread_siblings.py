@@ -1,0 +1,109 @@
+"""A sibling that cannot be read at the start is not missing: no other one takes its place."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from tests.core.memory.test_siblings_on_boards import TUNERS, Booting, tuner
+from tests.scenes.builders import a_card, a_device
+from tests.scenes.edits import rule
+from tests.scenes.video import a_loopback
+
+MATCH = '{ SUBSYSTEM = ["dvb", "tty", "video4linux"] }'
+KEYS = ("", 'group_by = "all"')
+HANG = (
+    "/sys/devices/pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda",
+    "/sys/devices/pci0000:00/0000:00:14.0/usb1/1-7",
+    "/dev/acme0",
+)
+
+
+def tuners(numbers: Sequence[int], since: int) -> list[UdevDevice]:
+    return [TUNERS, *(tuner(number, since + number) for number in numbers)]
+
+
+def cameras(numbers: Sequence[int], since: int) -> list[UdevDevice]:
+    return [replace(a_loopback("cam", number), incarnation=since + number) for number in numbers]
+
+
+def ports(numbers: Sequence[int], since: int) -> list[UdevDevice]:
+    return [*a_card("1", {number: number for number in numbers}, since)]
+
+
+Make = Callable[[Sequence[int], int], list[UdevDevice]]
+
+
+@pytest.mark.parametrize("make", [tuners, cameras, ports])
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("boots", [True, False], ids=["boot", "restart"])
+def test_what_was_never_seen_does_not_get_the_id_of_a_sibling_that_cannot_be_read(
+    make: Make, keys: str, *, boots: bool
+) -> None:
+    node, rules = Booting(), rule("x", keys, match=MATCH)
+    link = node.give(rules, *make([0], 10))
+    first = make([0], 10)[-1]
+    node.reboot() if boots else node.restart()
+    since = 20 if boots else 10
+    for _ in range(2):
+        told = node.look(rules, *make([1], since), unread=[first.sys_path])
+        assert "Healthy" not in told.values()
+        assert node.links()[link] is None
+    # Nothing says which of them is the one that was known.
+    both = make([0, 1], since)
+    assert "Healthy" not in node.look(rules, *both).values()
+    node.look(rules, *both, answer=node.nobody_holds_anything())
+    told = node.look(rules, *both, answer=node.nobody_holds_anything())
+    assert [*told.values()] == ["Healthy"] * (1 if keys else 2)
+
+
+@pytest.mark.parametrize("make", [tuners, cameras, ports])
+@pytest.mark.parametrize("keys", KEYS)
+def test_one_that_was_known_has_its_id_again_when_it_can_be_read(make: Make, keys: str) -> None:
+    node, rules = Booting(), rule("x", keys, match=MATCH)
+    told = node.look(rules, *make([0, 1], 10))
+    for id_ in told:
+        node.allocate(id_)
+    node.look(rules, *make([0, 1], 10))
+    links = node.links()
+    node.restart()
+    second = make([1], 10)[-1]
+    node.look(rules, *make([0], 10), unread=[second.sys_path])
+    assert second.device_node not in node.links().values()
+    assert node.look(rules, *make([0, 1], 10)) == told
+    assert node.links() == links
+
+
+@pytest.mark.parametrize("make", [tuners, cameras, ports])
+@pytest.mark.parametrize("keys", KEYS)
+def test_siblings_come_back_although_something_else_cannot_be_read(make: Make, keys: str) -> None:
+    """What hangs for good must not keep them from their pods after each boot."""
+    node, rules = Booting(), rule("x", keys, match=MATCH)
+    told = node.look(rules, *make([0, 1], 10))
+    for id_ in told:
+        node.allocate(id_)
+    node.look(rules, *make([0, 1], 10))
+    links = node.links()
+    node.reboot()
+    assert node.look(rules, *make([0, 1], 20), unread=HANG) == told
+    assert node.links() == links
+
+
+def test_no_sibling_is_missing_while_a_list_of_devices_cannot_be_read() -> None:
+    node, rules = Booting(), rule("x", match=MATCH)
+    link = node.give(rules, *tuners([0], 10))
+    node.reboot()
+    node.look(rules, *tuners([1], 20), unread=["/sys/class/dvb"])
+    assert node.links()[link] is None
+
+
+def test_one_that_is_there_is_no_other_one_although_it_cannot_be_read_again() -> None:
+    """The daemon keeps what it knows of a device that does not answer."""
+    node, rules = Booting(), rule("x", match=MATCH)
+    link = node.give(rules, *tuners([0, 1], 10)[:2])
+    node.look(rules, TUNERS)
+    told = node.look(
+        rules, *tuners([0], 20), unread=[a_device(TUNERS.sys_path).sys_path, tuner(0, 20).sys_path]
+    )
+    assert (node.links()[link], [*told.values()]) == ("/dev/dvb/adapter0/frontend0", ["Healthy"])

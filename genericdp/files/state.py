@@ -289,7 +289,10 @@ class StateFile:
 
 
 def _until_then(is_kept: bool) -> str:
-    return _UNTIL_THEN.format("reboot" if is_kept else "restart of the daemon or a reboot")
+    if is_kept:
+        return _UNTIL_THEN.format("reboot")
+    # A unit that has come to the port of a pod's id would be offered under a new one.
+    return _UNTIL_THEN.format("restart of the daemon or a reboot") + "; do not edit rules before that"
 
 
 def _digest(content: bytes) -> str:

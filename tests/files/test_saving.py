@@ -218,7 +218,8 @@ async def test_a_directory_that_was_removed_where_it_is_mounted_from_is_said_at_
         assert error.hint == (
             "the directory was removed while it was mounted here; a restart of the pod or service mounts a "
             "new one; until the memory is saved, "
-            "ids of twins and of absent devices do not survive a restart of the daemon or a reboot"
+            "ids of twins and of absent devices do not survive a restart of the daemon or a reboot; "
+            "do not edit rules before that"
         )
         saving.close()
 
@@ -332,7 +333,8 @@ async def test_a_disk_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> 
         assert error is not None
         assert error.hint == (
             "until the memory is saved, "
-            "ids of twins and of absent devices do not survive a restart of the daemon or a reboot"
+            "ids of twins and of absent devices do not survive a restart of the daemon or a reboot; "
+            "do not edit rules before that"
         )
         slow.answer()
         await until(lambda: saved(tmp_path) == memory(2))
@@ -1237,7 +1239,8 @@ def test_where_the_memory_cannot_be_kept_either_the_error_says_so(tmp_path: Path
     state = tmp_path / "state"
     with a_file_system_at(state):
         fill(state)
-        for there, lost in ((link_dir, "reboot"), (tmp_path / "none", "restart of the daemon or a reboot")):
+        both = "restart of the daemon or a reboot; do not edit rules before that"
+        for there, lost in ((link_dir, "reboot"), (tmp_path / "none", both)):
             with pytest.raises(GenericdpError) as caught:
                 save(StateFile(str(state), this_boot(), str(there)), memory(1))
             assert caught.value.hint == (

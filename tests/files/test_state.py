@@ -32,7 +32,7 @@ from tests.scenes.state_file import save
 PORT = "/sys/devices/pci0000:00/0000:00:14.0 usb2 1.2"
 UNTIL_THEN = (
     "until the memory is saved, ids of twins and of absent devices do not survive "
-    "a restart of the daemon or a reboot"
+    "a restart of the daemon or a reboot; do not edit rules before that"
 )
 NOT_WITHOUT_IT = "genericdp does not serve without what it remembers: pods may hold devices that are absent"
 

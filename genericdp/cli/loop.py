@@ -8,6 +8,8 @@ The rules of this file:
   fast for the descriptors of a daemon.
 * A process inherits its signal mask (sigprocmask(2)). SIGTERM, SIGINT and SIGHUP are unblocked here, because
   a daemon started with them blocked could only be killed.
+* Without a descriptor, no client can be answered. The log says so in a line, and what to do. Asyncio tries
+  again each second, and would log a traceback each time.
 """
 
 import asyncio
@@ -16,18 +18,21 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from genericdp import log
 from genericdp.errors import GenericdpError, what_is_short
 
 _Result = TypeVar("_Result")
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
+_log = log.get(__name__)
+
 
 def run(main: Coroutine[Any, Any, _Result]) -> _Result:
     """As asyncio.run. Raises GenericdpError if there can be no event loop."""
     runner = asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(selectors.PollSelector()))
     try:
-        runner.get_loop()
+        runner.get_loop().set_exception_handler(_report)
     except OSError as error:
         main.close()
         raise GenericdpError(
@@ -36,3 +41,16 @@ def run(main: Coroutine[Any, Any, _Result]) -> _Result:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     with runner:
         return runner.run(main)
+
+
+def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What asyncio calls for an error of its own, and for an exception that nobody awaits."""
+    error, listener = context.get("exception"), context.get("socket")
+    if isinstance(error, OSError) and listener is not None:
+        _log.warning(
+            f"cannot accept a connection: {error.strerror}",
+            socket=listener.getsockname(),
+            hint=what_is_short(error),
+        )
+        return
+    loop.default_exception_handler(context)

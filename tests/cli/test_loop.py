@@ -2,10 +2,18 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
 
 from genericdp.cli import loop
+from genericdp.log_lines import fields_of
+from tests.scenes.shortage import descriptors_left
+from tests.scenes.waiting import until
 
 
 async def watched_by_epoll() -> list[str]:
@@ -41,3 +49,44 @@ def test_without_a_descriptor_it_says_what_cannot_be_made() -> None:
         "cannot make an event loop: Too many open files; "
         "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'\n"
     )
+
+
+async def refuses_a_client(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Listen at a path, and wait until it is logged that a client cannot be answered."""
+    listener = await asyncio.start_unix_server(lambda _, writer: writer.close(), path)
+    with closing(socket.socket(socket.AF_UNIX)) as client, descriptors_left(0):
+        client.connect(os.fspath(path))
+        await until(lambda: bool(caplog.records))
+    listener.close()
+    await listener.wait_closed()
+
+
+def test_that_no_client_can_be_answered_is_logged_with_what_to_do(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop.run(refuses_a_client(tmp_path / "a.sock", caplog))
+    record = caplog.records[0]  # asyncio tries many times in a row
+    assert (record.levelname, record.getMessage()) == (
+        "WARNING",
+        "cannot accept a connection: Too many open files",
+    )
+    assert fields_of(record) == {
+        "socket": str(tmp_path / "a.sock"),
+        "hint": "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'",
+    }
+    assert record.exc_info is None
+
+
+async def fails_unseen() -> None:
+    asyncio.get_running_loop().call_soon(lambda: 1 / 0)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+
+
+def test_any_other_error_that_nobody_awaits_is_logged_as_asyncio_does(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    loop.run(fails_unseen())
+    (record,) = caplog.records
+    assert record.exc_info is not None
+    assert record.exc_info[0] is ZeroDivisionError

@@ -25,7 +25,7 @@ def with_unread(at: Mapping[Spot, Sequence[UdevDevice]], past: Past) -> frozense
     return frozenset(
         spot
         for spot, nodes in at.items()
-        if (spot in past.siblings or past.known_at(spot)) and names.may_be_at(spot, nodes)
+        if names.may_be_at(spot, nodes) and (spot in past.siblings or past.known_at(spot))
     )
 
 

@@ -33,10 +33,10 @@ NOTHING_KNOWN = "only its id is known"
 #: How many ids one reason names.
 _MOST_IDS = 3
 
-_WHY_PORTS = "but there were two such units: plug this one in at its old port"
-
 _NOTHING: Mapping[str, str] = {}
 
+_WHY_PORTS = "but there were two such units: plug this one in at its old port"
+_OR_IN_DOUBT = "or it is at another port, where it cannot be told from others; delete that pod"
 _IN_DOUBT = "the device plugged in now may not be the one that a pod got; delete that pod"
 
 
@@ -126,12 +126,13 @@ class Absence:
         """The reason of a device that has gone, as far as anybody can tell: it may be what looks like it."""
         if device.id in self._lacking:
             return f"{UNPLUGGED}, or it is {self._lacking[device.id]}"
+        if any(spot.of_all in self._doubted_homes for spot in device.spots):
+            return f"{UNPLUGGED}, {_OR_IN_DOUBT}"
         twins = self._twins.get(device.unit, ()) if device.unit in self._inventory.ties else ()
         twin = next((each.id for each in twins if each.port != device.port), "")
         if not twin:
             return UNPLUGGED
-        port = UsbPort.of_exact(device.port)
-        at = "" if port is None else f" (USB port {port.chain})"
+        at = f" (USB port {port.chain})" if (port := UsbPort.of_exact(device.port)) else ""
         return f"{UNPLUGGED}; {twin} has the same identity, {_WHY_PORTS}{at}"
 
     @cached_property
@@ -220,6 +221,11 @@ class Absence:
             for spot in device.before:
                 found.setdefault(spot.of_all, []).append(device.id)
         return found
+
+    @cached_property
+    def _doubted_homes(self) -> frozenset[Spot]:
+        """Where siblings may have been that are at other ports now, and in doubt there."""
+        return frozenset(home for at in self._plugged.in_doubt for home in self._plugged.homes.get(at, ()))
 
     def _is_in_doubt(self, spot: Spot) -> bool:
         return spot.number == UNKNOWN or spot.of_all in self._plugged.in_doubt

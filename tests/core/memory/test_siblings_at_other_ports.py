@@ -345,3 +345,19 @@ def test_what_has_the_value_that_the_pod_got_is_the_same_although_another_one_ca
     assert node.links()[link] is None
     node.look(BY_HALF, *a_card("1", {2: 0, 1: 1}, 20, serial))
     assert node.links()[link] == "/dev/ttyUSB1"
+
+
+@pytest.mark.parametrize(
+    ("rules", "serial"), [(ANY, "CARD"), (rule("x", 'group_by = "usb_device"'), "CARD"), (BY_HALF, None)]
+)
+def test_what_is_in_doubt_at_another_port_is_not_just_unplugged(rules: str, serial: str | None) -> None:
+    node = Node()
+    first, *_ = node.look(rules, *a_card("2", {0: 0, 1: 1}, 10, serial))
+    node.allocate(first)
+    assert node.look(rules)[first] == "it is unplugged"
+    told = node.look(rules, *a_card("3", {1: 2}, 20, serial))
+    assert told[first] == (
+        "it is unplugged, or it is at another port, where it cannot be told from others; delete that pod"
+    )
+    assert node.look(rules)[first] == "it is unplugged"
+    assert node.look(rules, *a_card("2", {0: 0, 1: 1}, 30, serial))[first] == "Healthy"

@@ -19,9 +19,9 @@ from genericdp.core.inventory.identity import Identity, UnidentifiedError, assig
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.naming.links import links_of
 from genericdp.core.inventory.offer import Device, Offer, in_order
-from genericdp.core.inventory.past import NO_PAST, Past, Ties, Twins, with_twins
+from genericdp.core.inventory.past import NO_PAST, Past, Ties, Twins, value_of, with_twins
 from genericdp.core.inventory.place import Spot
-from genericdp.core.inventory.plugged import Told
+from genericdp.core.inventory.plugged import Alike, Told
 from genericdp.core.inventory.shared import shared_nodes
 from genericdp.core.inventory.sorting import Nodes, Sorting
 from genericdp.core.inventory.twins import SideBySide, twins_of
@@ -90,14 +90,15 @@ class Builder:
 
     def _told(self, open_: Collection[str], past: Past) -> Told:
         """What properties say that rules name as the identity of these siblings, by sys path."""
-        told: dict[str, tuple[str, ...]] = {}
+        told: dict[str, Alike] = {}
         for resource in self.resources:
             nodes = self._sorting.of[resource.name]
             if is_told_by_properties(resource) and not nodes.taken.keys().isdisjoint(open_):
                 identified, _ = self._identified(resource, nodes)
                 identities = [identity for _, identity in identified]
                 assigned = assign(resource.name, identities, self._domain, past, self._count_at)
-                for (group, _), alike in zip(identified, assigned.alike, strict=True):
+                for (group, identity), ids in zip(identified, assigned.alike, strict=True):
+                    alike = Alike(ids, value_of(identity.basis, identity.value_hash))
                     told |= {member.device.sys_path: alike for member in group.members}
         return told
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from genericdp.core.device import NOBODY, UdevDevice
 from genericdp.core.hostile import for_path, for_value
 from genericdp.core.inventory.group import Group, Member, find_property
-from genericdp.core.inventory.identity import Identity, hash_of, names_of
+from genericdp.core.inventory.identity import Identity
 from genericdp.core.inventory.offer import Device, Health, Node
 from genericdp.core.rules.match import Verdict
 from genericdp.core.rules.resource import NodeTable, Resource
@@ -49,7 +49,7 @@ class Composer:
             numa=_numa_node(member.device for member, _ in places),
             unit=unit,
             basis=identity.basis,
-            key_hash=_key_hash(identity),
+            key_hash=identity.value_hash,
             port=identity.port.exact,
             hub=identity.port.hub,
             usb=_bus_and_device(member.place.usb for member, _ in places),
@@ -113,11 +113,6 @@ class _Properties:
             elif name in self._required:
                 raise MissingPropertyError(name)
         return found
-
-
-def _key_hash(identity: Identity) -> str:
-    """What the same values of the same properties have in common in every resource, see `Device.key_hash`."""
-    return hash_of(identity.basis, identity.key) if names_of(identity.basis) else ""
 
 
 def _devlinks(table: NodeTable, device: UdevDevice) -> tuple[str, ...]:

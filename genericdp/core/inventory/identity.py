@@ -86,6 +86,11 @@ class Identity:
         """Whether it is a serial number that tells nothing without the port."""
         return self.basis == "serial" and why_filler(self.key) != ""
 
+    @property
+    def value_hash(self) -> str:
+        """What the same values of the same properties have in common in every resource; "" without any."""
+        return hash_of(self.basis, self.key) if names_of(self.basis) else ""
+
 
 #: The identity of everything that a resource takes, wherever its parts are.
 OF_ALL = Identity("all", "all", "all", "", Port("", ""), "", is_spread=True)

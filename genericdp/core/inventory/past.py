@@ -147,6 +147,11 @@ class Value(NamedTuple):
     hash: str = ""
 
 
+def value_of(basis: str, value_hash: str) -> Value:
+    """What an id says of properties, if it is made of any."""
+    return Value(basis, value_hash) if value_hash else Value()
+
+
 class Known(NamedTuple):
     """What is remembered of the device node with a number.
 

@@ -6,16 +6,29 @@ Siblings are nodes that nothing but their order tells apart. `genericdp.core.inv
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import NamedTuple
 
 from genericdp.core.buses.port import Dock, are_two_docks, dock_of, may_be_at, unit_on_usb
 from genericdp.core.device import VIRTUAL, UdevDevice
 from genericdp.core.inventory.part import has_serial
-from genericdp.core.inventory.past import Seen, Siblings
+from genericdp.core.inventory.past import Seen, Siblings, Value
 from genericdp.core.inventory.place import UNKNOWN, Spot
 
-#: Of siblings that a rule tells by properties: sys path -> the ids that it and those with the same values may
-#: have. Such an id means these values, so the number that is remembered of it is that of the same sibling.
-Told = Mapping[str, tuple[str, ...]]
+
+class Alike(NamedTuple):
+    """What is told of a sibling by a rule that names properties.
+
+    ids    those that it and the others with the same values may have. Such an id means these values, so the
+           number that is remembered of it is that of the same sibling
+    value  what these ids say of properties
+    """
+
+    ids: tuple[str, ...]
+    value: Value
+
+
+#: By sys path.
+Told = Mapping[str, Alike]
 NOTHING_TOLD: Told = {}
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, repeat
 
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins, Value
+from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins, value_of
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.given.links import GivenLinks
@@ -202,7 +202,7 @@ class _Numbers:
             under = {spot.serial: spot.port for spot in known.device.also if is_of_node(spot)}
             nodes = ((each.sys_path, under.get(each.link, "")) for each in known.device.nodes)
             spots, key_hash = [*known.device.spots_with_models], known.device.key_hash
-            value = Value(known.device.basis, key_hash) if key_hash else Value()
+            value = value_of(known.device.basis, key_hash)
             there = zip((*spots, *known.earlier.items()), chain(nodes, repeat(("", ""))), strict=False)
             for n, ((spot, model), at) in enumerate(there):
                 if spot.number != UNKNOWN:

@@ -8,7 +8,7 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import Known, Past, Seen, Value
 from genericdp.core.inventory.place import UNKNOWN, Spot, locate
-from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.inventory.plugged import Alike, Plugged
 from genericdp.core.inventory.siblings.groups import plugged_of
 from tests.core.memory.test_renewal import SERIAL_CARD
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node
@@ -84,11 +84,16 @@ def test_it_is_the_first_that_was_missing_if_no_pod_holds_any() -> None:
     assert one.in_doubt == {}
 
 
+def alike(id_: str) -> Alike:
+    """What a rule says with `identity = ["N"]` of one that has this id."""
+    return Alike((id_,), Value("property N", id_))
+
+
 def as_told(past: Past, *ids: str) -> Past:
     """The same, and which ids the devices with these numbers have; "" if they are forgotten."""
     known = past.known_at(SPOT)
     told = {
-        n: known[n]._replace(ids={id_: Value("property N", id_) for id_ in each.split()})
+        n: known[n]._replace(ids={id_: alike(id_).value for id_ in each.split()})
         for n, each in enumerate(ids)
         if each
     }
@@ -97,7 +102,7 @@ def as_told(past: Past, *ids: str) -> Past:
 
 def test_a_property_says_which_of_those_that_are_missing_has_come() -> None:
     past = as_told(after(plugged_of([A, B, C]), 0, 1, 2), "a", "b", "c")
-    one = plugged_of([D], past, {D.sys_path: ("c",)})
+    one = plugged_of([D], past, {D.sys_path: alike("c")})
     assert numbers(one) == {"ttyACM3": 2}
     assert one.in_doubt == {}
     assert one.unsettled == {D.sys_path}
@@ -105,14 +110,14 @@ def test_a_property_says_which_of_those_that_are_missing_has_come() -> None:
 
 def test_a_number_that_is_remembered_of_several_values_is_that_of_none() -> None:
     past = as_told(after(plugged_of([A, B]), 0), "c d", "b")
-    both = plugged_of([C, D], past, {C.sys_path: ("c",), D.sys_path: ("d",)})
+    both = plugged_of([C, D], past, {C.sys_path: alike("c"), D.sys_path: alike("d")})
     assert both.in_doubt == {SPOT: [C, D]}
 
 
 def test_a_property_says_nothing_if_one_that_is_forgotten_may_have_had_it() -> None:
     past = as_told(after(plugged_of([A, B]), 0), "a")
-    assert plugged_of([C], past, {C.sys_path: ("a",)}).in_doubt == {SPOT: [C]}
-    both = plugged_of([C, D], past, {C.sys_path: ("a",), D.sys_path: ("b",)})
+    assert plugged_of([C], past, {C.sys_path: alike("a")}).in_doubt == {SPOT: [C]}
+    both = plugged_of([C, D], past, {C.sys_path: alike("a"), D.sys_path: alike("b")})
     assert (both.in_doubt, numbers(both)) == ({}, {"ttyACM2": 0, "ttyACM3": 1})
 
 

@@ -70,7 +70,8 @@ class Groups:
         anew: set[Spot] = set()
         stayed: dict[Spot, Collection[int]] = {}
         unread = with_unread(self.at, past)
-        for spot in dict.fromkeys((*self.shared, *past.siblings, *self._alone(past), *unread)):
+        others = (*self._alone(past), *self._edited(past), *unread)
+        for spot in dict.fromkeys((*self.shared, *past.siblings, *others)):
             group = self.at.get(spot, ())
             numbered = number(group, spot, past, told, self.at, is_one_unread=spot in unread)
             numbers |= numbered.numbers
@@ -100,6 +101,15 @@ class Groups:
         """Where a device node may be one of several that were at another port."""
         gone = {(spot.serial, spot.within) for spot in past.siblings if spot not in self.at}
         return [spot for spot in (self.at if gone else ()) if (spot.serial, spot.within) in gone]
+
+    def _edited(self, past: Past) -> Iterable[Spot]:
+        """Where a pod got a device node before an edit named the properties that tell which one it is."""
+        known = ((spot, past.known_at(spot).get(0)) for spot in (self.at if len(past.bases) > 1 else ()))
+        return [
+            spot
+            for spot, one in known
+            if one is not None and one.held and len({value.basis for value in one.ids.values()}) > 1
+        ]
 
 
 NO_GROUPS = Groups()

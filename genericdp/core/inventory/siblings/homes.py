@@ -218,7 +218,7 @@ def _merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:
 
 def _ids_of(nodes: Iterable[UdevDevice], told: Told) -> frozenset[str]:
     """The ids that these nodes may have, as far as properties tell."""
-    return frozenset(id_ for node in nodes for id_ in told.get(node.sys_path, ()))
+    return frozenset(id_ for node in nodes if node.sys_path in told for id_ in told[node.sys_path].ids)
 
 
 def _stayed(before: Mapping[int, Seen], paths: Mapping[tuple[str, int], str]) -> Mapping[str, int]:

@@ -29,9 +29,9 @@ from typing import Any, NamedTuple
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import in_path_order
-from genericdp.core.inventory.past import Past, Seen, Siblings, has_twin
+from genericdp.core.inventory.past import Known, Past, Seen, Siblings, has_twin
 from genericdp.core.inventory.place import Spot
-from genericdp.core.inventory.plugged import Told
+from genericdp.core.inventory.plugged import Alike, Told
 from genericdp.core.inventory.siblings.homes import At, Home, elsewhere, gone, home_of, seen_at
 from genericdp.core.usb_port import UsbPort
 
@@ -79,6 +79,7 @@ def number(
         len(new) != len(missing)
         or home.is_open
         or is_one_unread
+        or _are_told_apart(missing, new, home, told)
         or _may_be_others(missing, before)
         or (len(missing) > 1 and not are_in_order)
     )
@@ -89,7 +90,7 @@ def number(
     doubtful: Collection[int] = ()
     if is_in_doubt and len(new) > len(missing):
         # Some were never seen before, so even as many as are missing may be those, the next time.
-        doubtful = [n for n in missing if _may_have_come(home.ids(n), new, told)]
+        doubtful = [n for n in missing if _may_have_come(home.known.get(n), new, told)]
         before = _not_seen(before, doubtful)
     anew: list[Spot] = []
     if new and are_others and not is_in_doubt:
@@ -191,7 +192,7 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
     alike: dict[tuple[str, ...], list[str]] = {}
     for path in came:
         if path in told:
-            alike.setdefault(told[path], []).append(path)
+            alike.setdefault(told[path].ids, []).append(path)
     # A number may be remembered of several values: after an edit, or of siblings that came in place of each
     # other. It is that of the one that a pod may hold.
     had = {ids: [number for number in missing if home.may_be_of(number, ids)] for ids in alike}
@@ -225,9 +226,32 @@ def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool
     return any(each.is_late and not each.order for each in seen)
 
 
-def _may_have_come(ids: Collection[str], new: Iterable[UdevDevice], told: Told) -> bool:
-    """Whether one of these may be what had these ids, as far as properties tell."""
-    return not ids or any(not {*ids}.isdisjoint(told.get(node.sys_path, ids)) for node in new)
+def _may_have_come(known: Known | None, new: Iterable[UdevDevice], told: Told) -> bool:
+    """Whether one of these may be what had a number, as far as properties tell."""
+    return known is None or not all(_is_another(known, told.get(node.sys_path)) for node in new)
+
+
+def _is_another(known: Known, now: Alike | None) -> bool:
+    """Whether the values of properties say that a sibling is not what had a number."""
+    if now is None or not known.ids.keys().isdisjoint(now.ids):
+        return False
+    values = {value for value in known.ids.values() if value.basis == now.value.basis}
+    return bool(values) and now.value not in values
+
+
+def _are_told_apart(missing: Iterable[int], new: Iterable[UdevDevice], home: Home, told: Told) -> bool:
+    """Whether one is none of those that pods got before an edit named the properties that tell it."""
+    known = [home.known[number] for number in missing if number in home.known]
+    return any(
+        (alike := told.get(node.sys_path)) is not None
+        and all(each.held and _is_another(each, alike) and not _holds_by(each, alike) for each in known)
+        for node in (new if known else ())
+    )
+
+
+def _holds_by(known: Known, alike: Alike) -> bool:
+    """Whether a pod holds what had a number under an id that is made of the same properties."""
+    return any(value.basis == alike.value.basis for id_, value in known.ids.items() if id_ in known.held)
 
 
 def _doubted(
@@ -240,6 +264,5 @@ def _doubted(
     found: dict[Spot, Mapping[int, Seen]] = {}
     for spot in spots:
         known, numbers = past.known_at(spot), left.get(spot) or seen_at(spot, past, ())
-        ids = {number: {*known[number].ids} if number in known else set[str]() for number in numbers}
-        found[spot] = _not_seen(numbers, [n for n in numbers if _may_have_come(ids[n], new, told)])
+        found[spot] = _not_seen(numbers, [n for n in numbers if _may_have_come(known.get(n), new, told)])
     return found

@@ -3,7 +3,8 @@
 The rules of this file:
 
 * What nothing else tells is saved at once. After a power cut, that is which of two twins came first, who
-  holds what, what the names in saved answers mean, and which unit the id that a pod holds means by now.
+  holds what, what the names in saved answers mean, which unit the id that a pod holds means by now, and
+  that this unit has siblings.
 """
 
 from genericdp.core.memory.memory import Memory
@@ -15,20 +16,25 @@ SAVE_WITHIN_S = 1.0
 def save_within_s(before: Memory, after: Memory) -> float | None:
     """How long the new memory may wait to be saved, in seconds; None if nothing changed.
 
-    New ties, twins, holdings and CDI devices may not wait, nor may a held device that is elsewhere now, or
-    another unit. A holding is new if it says something else of its id.
+    New ties, twins, holdings and CDI devices may not wait, nor may a held device that is elsewhere now,
+    another unit, or one of several. A holding is new if it says something else of its id.
     """
     if after == before:
         return None
     gained = not after.held.items() <= before.held.items() or after.answered.keys() - before.answered.keys()
     is_tied = (after.ties, after.twins) != (before.ties, before.twins)
-    return 0.0 if is_tied or gained or _has_held_moved(before, after) else SAVE_WITHIN_S
+    return 0.0 if is_tied or gained or _is_held_another(before, after) else SAVE_WITHIN_S
 
 
-def _has_held_moved(before: Memory, after: Memory) -> bool:
-    moved = {
+def _is_held_another(before: Memory, after: Memory) -> bool:
+    """Whether a device that a pod holds may be another one now: it has moved, or siblings have come."""
+    came = {
+        spot for spot, numbers in after.siblings.items() if len(numbers) > len(before.siblings.get(spot, ()))
+    }
+    changed = {
         id_
         for id_, known in after.devices.items()
-        if (was := before.devices.get(id_, known)) is not known and was.device.spots != known.device.spots
+        if before.devices.get(id_, known).device.spots != known.device.spots
+        or (came and not came.isdisjoint(spot.of_all for spot in known.device.spots))
     }
-    return bool(moved) and any(holding.device in moved for holding in after.held.values())
+    return bool(changed) and any(holding.device in changed for holding in after.held.values())

@@ -4,7 +4,8 @@ The rules of this file:
 
 * Every path goes through `Daemon.step`: start, hot-plug, lost events, edited rules, forgetting. The first
   step knows what pods may hold, so nothing else may cause one.
-* Within a step, links come before plugins: when the kubelet reads Healthy, host_path is right.
+* Within a step, the memory comes before links, and links before plugins: a daemon that is killed knows what
+  containers may have got, and when the kubelet reads Healthy, host_path is right.
 * Nothing is decided here. `core` decides what the inventory is, what is remembered and when it is
   saved; this file reads the clock, calls it in order and carries out the result.
 """
@@ -91,8 +92,7 @@ class Daemon:
         self.watchdog = Watchdog(self._notify, self.plugins, now=now)
         self.answers = Answers(self, now=now, on_tried=self._see_tried)
         self._builder = Builder(rules.resources, settings.domain, settings.answer)
-        self._now, self._on_step = now, on_step
-        self._resets = usb.Resets(usb_reset)
+        self._now, self._on_step, self._resets = now, on_step, usb.Resets(usb_reset)
         self._forgetting = Forgetting(
             self.plugins,
             settings.pod_resources_socket,
@@ -198,12 +198,13 @@ class Daemon:
         self._devices.apply(*self._pending.take())
         answer = self._answer = joined(self._answer, answer)
         taken, memory = take(self._builder, self._devices, self.memory, self._now(), answer)
+        self._saving.keep(memory)
         inventory = without_links(taken, self._links.apply({**taken.links(), **taken.held_links}))
         inventory = self.cdi.apply(inventory, memory.answered)
         changes = diff(self.inventory, inventory)
         self.recorder.see_answer(answer, inventory, memory)
         self.recorder.see_step(self.inventory, inventory, changes)
-        self.inventory, self.memory, self._answer = inventory, self._saving.keep(memory), None
+        self.inventory, self.memory, self._answer = inventory, memory, None
         if changes:
             self.plugins.apply(inventory, changes)
             self.ready.see(inventory)
@@ -248,8 +249,7 @@ class Daemon:
     def _use_rules(self) -> bool:
         """Use the rules as they were read now; True if they changed."""
         self.recorder.see_rules(self.rules)
-        changed = self._builder.resources != self.rules.resources
-        if changed:
+        if changed := self._builder.resources != self.rules.resources:
             self._builder = Builder(self.rules.resources, self.settings.domain, self.settings.answer)
             self._devices.want(self.rules.resources)
             self._reads_cdi.look_again()

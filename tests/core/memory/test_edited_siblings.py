@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.memory.saved.delay import save_within_s
 from tests.core.memory.test_siblings_on_boards import Booting, sensors
 from tests.scenes.builders import a_card
 from tests.scenes.edits import Node, rule
@@ -64,16 +63,3 @@ def test_one_with_another_value_is_not_what_a_pod_got_if_its_value_is_known(
     assert node.look(edited, *card({0: 0, 1: 1}, 20, serial)).items() >= told.items()
     assert node.look(ANY, *card({0: 0, 1: 1}, 20, serial))[link] == "Healthy"
     assert node.links()[link] == "/dev/ttyUSB0"
-
-
-@pytest.mark.parametrize("holds", [True, False], ids=["held", "free"])
-def test_that_a_sibling_has_come_beside_what_a_pod_holds_is_saved_at_once(*, holds: bool) -> None:
-    """Nothing else tells that there are several: the other one would pass for the only one."""
-    node = Node()
-    (link,) = node.look(ANY, *card({0: 0}, 10, "CARD"))
-    if holds:
-        node.allocate(link)
-        node.look(ANY, *card({0: 0}, 10, "CARD"))
-    before = node.memory
-    node.look(ANY, *card({0: 0, 1: 1}, 10, "CARD"))
-    assert save_within_s(before, node.memory) == (0.0 if holds else 1.0)

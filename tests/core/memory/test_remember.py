@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -17,11 +16,9 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import next_forgetting, remember
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT, TIE_LIMIT
-from genericdp.core.memory.saved.delay import SAVE_WITHIN_S, save_within_s
 from genericdp.core.rules.match import Match
 from genericdp.core.rules.resource import UNPLUG_GRACE_S, Resource
 from tests.scenes.builders import a_fuse, a_modem, a_usb_device, a_usb_serial
-from tests.scenes.edits import Node, rule
 from tests.scenes.inventories import answered, ids_of, inventory_of
 
 FTDI = '[[resource]]\nname = "ftdi"\nmatch = { SUBSYSTEM = "tty" }\nunplug_grace = "10s"\n'
@@ -448,40 +445,3 @@ def test_the_rest_of_the_inventory_passes_through() -> None:
     inventory, _ = remember(built, Memory(), 0.0, None)
     assert inventory == built
     assert inventory.refusals
-
-
-def test_a_change_of_ties_is_saved_at_once_any_other_change_soon_and_no_change_never() -> None:
-    before = Memory()
-    device = Remembered(FTDI, Device("ftdi_A", Health.UNHEALTHY))
-    assert save_within_s(before, Memory()) is None
-    assert save_within_s(before, Memory({"ftdi_A": device})) == SAVE_WITHIN_S
-    assert save_within_s(before, Memory({"ftdi_A": device}, {"unit": "port"})) == 0.0
-
-
-def test_what_a_pod_has_got_is_saved_at_once_and_that_it_has_gone_soon() -> None:
-    held = Memory(held={"ftdi_A": Holding("example.com/ftdi", "ftdi_A", shared=False)})
-    assert save_within_s(Memory(), held) == 0.0
-    assert save_within_s(held, Memory()) == SAVE_WITHIN_S
-
-
-@pytest.mark.parametrize("change", [{"shared": False}, {"device": "ftdi_A.0"}, {"listed": False}], ids=str)
-def test_what_another_pod_has_got_under_the_same_id_is_saved_at_once(change: dict[str, Any]) -> None:
-    """A daemon that is killed would go on with what the earlier pod had: a device that may be shared."""
-    had = Holding(FTDI, "ftdi_A", shared=True, listed=True, given=1.0)
-    before = Memory(held={"ftdi_A.0": had, "ftdi_A.1": had})
-    assert save_within_s(before, Memory(held={**before.held, "ftdi_A.0": replace(had, given=2.0)})) is None
-    assert save_within_s(before, Memory(held={**before.held, "ftdi_A.0": replace(had, **change)})) == 0.0
-    assert save_within_s(before, Memory(held={"ftdi_A.0": replace(had, **change)})) == 0.0
-
-
-@pytest.mark.parametrize("holds", [True, False], ids=["held", "free"])
-def test_that_a_held_id_means_another_unit_now_is_saved_at_once(*, holds: bool) -> None:
-    """After a kill and an edit, a daemon would offer that unit to another pod while its pod may have it."""
-    node, rules = Node(), rule("x", 'identity = "port"')
-    (id_,) = node.look(rules, a_usb_serial(0, port="1", serial="A"))
-    if holds:
-        node.allocate(id_)
-        node.look(rules, a_usb_serial(0, port="1", serial="A"))
-    before = node.memory
-    assert node.look(rules, a_usb_serial(1, port="1", serial="B")) == {id_: "Healthy"}
-    assert save_within_s(before, node.memory) == (0.0 if holds else SAVE_WITHIN_S)

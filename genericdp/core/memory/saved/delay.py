@@ -3,10 +3,11 @@
 The rules of this file:
 
 * What nothing else tells is saved at once. After a power cut, that is which of two twins came first, who
-  holds what, what the names in saved answers mean, which unit the id that a pod holds means by now, and
-  that this unit has siblings.
+  holds what, what the names in saved answers mean, which device nodes the id that a pod holds means by now,
+  and that these have siblings. With edited rules, a daemon that is killed would offer them to another pod.
 """
 
+from genericdp.core.inventory.offer import Device
 from genericdp.core.memory.memory import Memory
 
 #: How long a change may wait, in seconds.
@@ -16,8 +17,8 @@ SAVE_WITHIN_S = 1.0
 def save_within_s(before: Memory, after: Memory) -> float | None:
     """How long the new memory may wait to be saved, in seconds; None if nothing changed.
 
-    New ties, twins, holdings and CDI devices may not wait, nor may a held device that is elsewhere now,
-    another unit, or one of several. A holding is new if it says something else of its id.
+    New ties, twins, holdings and CDI devices may not wait, nor may a held device that has other nodes now, or
+    is one of several. A holding is new if it says something else of its id.
     """
     if after == before:
         return None
@@ -27,14 +28,21 @@ def save_within_s(before: Memory, after: Memory) -> float | None:
 
 
 def _is_held_another(before: Memory, after: Memory) -> bool:
-    """Whether a device that a pod holds may be another one now: it has moved, or siblings have come."""
-    came = {
-        spot for spot, numbers in after.siblings.items() if len(numbers) > len(before.siblings.get(spot, ()))
-    }
+    """Whether a device that a pod holds may be another one now: it has other nodes, or siblings have come."""
     changed = {
         id_
         for id_, known in after.devices.items()
-        if before.devices.get(id_, known).device.spots != known.device.spots
-        or (came and not came.isdisjoint(spot.of_all for spot in known.device.spots))
+        if (was := before.devices.get(id_, known)) is not known and _nodes(was.device) != _nodes(known.device)
     }
+    came = {
+        spot for spot, numbers in after.siblings.items() if len(numbers) > len(before.siblings.get(spot, ()))
+    }
+    for id_, known in after.devices.items() if came else ():
+        if not came.isdisjoint(spot.of_all for spot in known.device.spots):
+            changed.add(id_)
     return bool(changed) and any(holding.device in changed for holding in after.held.values())
+
+
+def _nodes(device: Device) -> tuple[object, ...]:
+    """What tells the nodes of a device: where they are, in which units, behind which docks, their numbers."""
+    return device.spots, device.models, device.docks, device.also

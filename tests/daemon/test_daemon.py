@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from genericdp.core.memory.saved import delay
 from genericdp.core.status import holdings
 from genericdp.errors import GenericdpError
 from genericdp.files import link_upkeep
-from genericdp.files.state import StateFile
+from genericdp.files.link_upkeep import LinkUpkeep
+from genericdp.files.state import StateFile, this_boot
 from genericdp.simulator import ContainerState, Generation, Phase, Runtime
 from genericdp.simulator.changes import Changes
 from genericdp.watch import DirectoryWatch
@@ -267,6 +269,28 @@ async def test_which_of_twins_came_first_is_saved_at_once(
         await scene.until_allocatable(2)
         assert scene.daemon.memory.ties
         assert StateFile(scene.settings.state_dir).load().ties == scene.daemon.memory.ties
+
+
+async def test_a_daemon_that_is_killed_knows_where_the_links_of_pods_lead(
+    short_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory is kept before a link changes: a container may start between the two."""
+    rules = FTDI_RULE + 'identity = "port"\n'
+    async with a_scene(short_dir, a_usb_serial(0, serial="A", port="2"), rules=rules) as scene:
+        await scene.until_allocatable(1)
+        await scene.admit()
+        settings, change, kept = scene.settings, LinkUpkeep.apply, list[str]()
+
+        def applied(upkeep: LinkUpkeep, links: Mapping[str, str | None]) -> dict[str, str]:
+            memory = StateFile(settings.state_dir, this_boot(), settings.link_dir).load()
+            kept.extend(spot.serial for known in memory.devices.values() for spot in known.device.spots)
+            return change(upkeep, links)
+
+        monkeypatch.setattr(LinkUpkeep, "apply", applied)
+        scene.unplug(a_usb_serial(0, serial="A", port="2"))
+        scene.plug(a_usb_serial(1, serial="B", port="2"))
+        scene.daemon.step()
+        assert kept == ["B"]
 
 
 async def test_after_a_reboot_every_pod_has_its_device_again(short_dir: Path) -> None:

@@ -13,7 +13,8 @@ The rules of this file:
 * Hubs count, too, once something is plugged into each of them: a rule may make one device of a dock.
 * A unit without a driver has only its USB node. It counts beside a unit that has the other nodes, except at a
   port where it is remembered: there it may be a unit that is being unplugged, and that is elsewhere already.
-* Two units that stay side by side for a minute are twins, whichever nodes they have.
+* Two units that stay side by side for a minute are twins, whichever nodes they have, also if udev has not
+  finished with one of them: a program that it runs for the unit may hang.
 * An event costs what it touches.
 """
 
@@ -38,6 +39,9 @@ _Seat = tuple[str, str]
 #: The place of a hub as a whole. Its own node does not count: while a dock is unplugged, it may be there
 #: longer than what is behind it.
 HUB = "hub"
+
+#: The place of a unit as a whole with which udev has not finished.
+_UNFINISHED = "unfinished"
 
 #: Properties that udev makes of the serial number: two units of one model and serial number have the same.
 _OF_SERIAL = frozenset({"ID_SERIAL", "ID_SERIAL_SHORT", "ID_USB_SERIAL", "ID_USB_SERIAL_SHORT"})
@@ -70,30 +74,33 @@ class SideBySide:
         for each in turnover.left:
             for twin, port in self._twins_at(each):
                 changed.add(twin)
-                self._remove(twin, (each.device.sys_path, port))
+                self._remove(twin, (each.device.sys_path, port), is_finished=each.device.initialized)
         for each in turnover.came:
-            if each.device.initialized and usb_above(each.device.sys_path) not in claims.sockets.new:
+            if usb_above(each.device.sys_path) not in claims.sockets.new:
                 for twin, port in self._twins_at(each):
                     changed.add(twin)
-                    self._add(twin, (each.device.sys_path, port))
+                    self._add(twin, (each.device.sys_path, port), is_finished=each.device.initialized)
         # A unit that comes or leaves may be the twin of one with other nodes.
         for unit in {*map(as_whole, changed)}:
-            changed.update(unit._replace(within=within) for within in self._seats.get(unit, ()))
+            nodes = self._seats.get(unit, {}).keys() - {_UNFINISHED}
+            changed.update(unit._replace(within=within) for within in nodes)
         now = {twin for twin in changed if self._is_plugged_in_twice(twin, claims, past)}
         whole = {twin for twin in now if twin.within == WHOLE}
         self.twins = _renewed(self.twins, changed, now - whole)
         self.may_be_twins = _renewed(self.may_be_twins, changed, whole)
 
-    def _add(self, twin: Twin, seat: _Seat) -> None:
-        self._seats.setdefault(as_whole(twin), {}).setdefault(twin.within, set()).add(seat)
+    def _add(self, twin: Twin, seat: _Seat, *, is_finished: bool) -> None:
+        if is_finished or twin.within == WHOLE:
+            within = twin.within if is_finished else _UNFINISHED
+            self._seats.setdefault(as_whole(twin), {}).setdefault(within, set()).add(seat)
 
-    def _remove(self, twin: Twin, seat: _Seat) -> None:
-        unit = as_whole(twin)
+    def _remove(self, twin: Twin, seat: _Seat, *, is_finished: bool) -> None:
+        unit, within = as_whole(twin), twin.within if is_finished else _UNFINISHED
         nodes = self._seats.get(unit, {})
-        seats = nodes.get(twin.within, set())
+        seats = nodes.get(within, set())
         seats.discard(seat)
         if not seats:
-            nodes.pop(twin.within, None)
+            nodes.pop(within, None)
         if not nodes:
             self._seats.pop(unit, None)
 
@@ -101,6 +108,8 @@ class SideBySide:
         """Whether units at several ports have this in common, or will have it once they have a driver."""
         nodes = self._seats.get(as_whole(twin), {})
         ports = {port for _, port in nodes.get(twin.within, ())}
+        if twin.within == WHOLE:
+            ports.update(port for _, port in nodes.get(_UNFINISHED, ()))
         if len(ports) != 1:
             return len(ports) > 1
         lacking = (claims.examined[path].place for path, port in nodes.get(WHOLE, ()) if port not in ports)

@@ -32,6 +32,7 @@ from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.held import Held, links_to_keep
 from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, ids_by_spot, siblings_of
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT, has_no_room
+from genericdp.core.rules.resource import Resource
 
 
 class Renewal:
@@ -41,10 +42,9 @@ class Renewal:
         self, devices: Mapping[str, Remembered], held: Held, plugged: Plugged, inventory: Inventory
     ) -> None:
         """`devices` are all that are remembered, `inventory` what the rules make of what is plugged in."""
-        self.devices = devices
+        self.devices, self._given = devices, held
         self._offers, self._twins, self._ties = inventory.offers, inventory.twins, inventory.ties
         self._is_shared, self._resources = dict[str, bool](), dict[str, str]()
-        self._given = held
         for holding in held.values():
             self._resources[holding.device] = holding.resource
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
@@ -60,9 +60,8 @@ class Renewal:
             return why_another(resource, device.id, self._resources.get(device.id, resource))
         if device.across and (why := why_beside(device, self.devices.get(device.id), self._held)):
             return why
-        known = self._held.get(device.id)
-        is_held, rule = device.id in self._is_shared, self._offers[resource].resource
-        open_ = self.units.why_open(known, device, rule) if is_held else None
+        known, is_held = self._held.get(device.id), device.id in self._is_shared
+        open_ = self.units.why_open(known, device, self._offers[resource].resource) if is_held else None
         if open_ is not None or device.id in self.ambiguous:
             return f"its id, {device.id}, may belong to another unit, which a pod may still hold{open_ or ''}"
         return ""
@@ -166,16 +165,19 @@ class Renewal:
             room = max(0, LINK_LIMIT - len(device.links))
             kept = links_to_keep(more, known, self._given) if is_held else more[:room]
             device = replace(device, links=(*device.links, *kept))
+        rule = self._offers[resource].resource
         earlier, docks = (
-            self._earlier(device, known) if is_held else (lost_of(known, device, self.plugged), {})
+            self._earlier(device, known, rule) if is_held else (lost_of(known, device, self.plugged), {})
         )
-        given = modes.given_of(device, known, self._offers[resource].resource) if is_held else {}
+        given = modes.given_of(device, known, rule) if is_held else {}
         not_given = known.not_given.intersection(device.spots)
         now = Remembered(resource, device, earlier=earlier, not_given=not_given, docks=docks, given=given)
         # With more links it is an object of its own. The one that is remembered stays if nothing has changed.
         return known if more and now == known else now
 
-    def _earlier(self, device: Device, known: Remembered) -> tuple[Mapping[Spot, str], Mapping[Spot, Dock]]:
+    def _earlier(
+        self, device: Device, known: Remembered, rule: Resource
+    ) -> tuple[Mapping[Spot, str], Mapping[Spot, Dock]]:
         """Where nodes are that a pod may still have although the device lost them, with models and docks."""
         if (device.spots, device.also) == (known.device.spots, known.device.also):
             return known.earlier, known.docks
@@ -186,7 +188,7 @@ class Renewal:
         numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
         numbers += still_plugged((*known.also, *known.earlier), self.nodes)
         kept, docks = dict[Spot, str](), dict[Spot, Dock]()
-        moves = Moves(known.device, device, known.earlier, self._twins)
+        moves = Moves(known.device, device, known.earlier, self._twins, rule)
         for spot, model in known.spots.items():
             dock = known.dock_of(spot)
             now = None if spot in here else self._now_at(spot, model, dock, device, moves)
@@ -222,8 +224,7 @@ class Renewal:
 
     def see_holder(self, device: Device, other: str) -> None:
         """A device must not be offered because a pod may hold a node of it as another device (`other`)."""
-        known = self.devices.get(device.id)
-        if known is not None and {*known.led.values()} < {*device.spots}:
+        if (known := self.devices.get(device.id)) and {*known.led.values()} < {*device.spots}:
             self.also_held[device.id] = f"{self._id_of[other]} of {self._resources[other]}"
 
     @cached_property

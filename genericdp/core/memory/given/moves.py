@@ -2,7 +2,8 @@
 
 The rules of this file:
 
-* A node goes where its unit goes. The parts of a kit do not move together.
+* A node goes where its unit goes. The parts of a kit do not move together, and another unit in it is not the
+  one that has left, unless it has its serial number.
 * If the id is made of properties, they tell which of several siblings a node is. Its number may differ at
   another port.
 * A device may have lost many nodes, and have many others now. What is asked for each is looked up.
@@ -19,6 +20,8 @@ from genericdp.core.inventory.past import SIBLING_LIMIT, Twins, may_be_twin
 from genericdp.core.inventory.place import Spot, is_of_path, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered
+from genericdp.core.rules.grouping import SameProperty
+from genericdp.core.rules.resource import Resource
 
 
 class Moves:
@@ -28,12 +31,23 @@ class Moves:
     now      as it is offered
     earlier  where it had other nodes: one that is back there has not moved
     twins    what twins have in common
+    rule     the one by which it is offered
     """
 
-    def __init__(self, was: Device, now: Device, earlier: Container[Spot], twins: Twins) -> None:
+    def __init__(
+        self,
+        was: Device,
+        now: Device,
+        earlier: Container[Spot],
+        twins: Twins,
+        rule: Resource | None = None,
+    ) -> None:
         self._was, self._now, self._twins = was, now, twins
+        # The id says nothing of a unit.
+        self._is_kit = rule is not None and isinstance(rule.group_by, SameProperty)
         # They do not tell apart two siblings of one device.
-        self._tells_siblings = bool(names_of(now.basis)) and _has_one_each(was) and _has_one_each(now)
+        is_told = names_of(now.basis) != () and not self._is_kit
+        self._tells_siblings = is_told and _has_one_each(was) and _has_one_each(now)
         # The id of one node says its properties, so this is the node, wherever it is.
         self._is_one_node = self._tells_siblings and len(was.spots) == len(now.spots) == 1
         self._had = {*was.spots}
@@ -91,7 +105,8 @@ class Moves:
             for device, port in zip((self._was, self._now), ports, strict=True)
             for spot in device.spots
         )
-        return ports if is_unit else None
+        is_told = not self._is_kit or all(map(has_serial, self._was.spots))
+        return ports if is_unit and is_told else None
 
 
 def lost_of(known: Remembered, device: Device, plugged: Plugged) -> dict[Spot, str]:

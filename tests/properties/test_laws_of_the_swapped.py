@@ -240,6 +240,7 @@ def test_no_container_gets_a_node_that_another_one_has(rules: str, history: list
 @example("nodes", [("stop_daemon",), ("plug", "a", "4", 0), ("plug", "b", "1", 0), ("plug", "a", "2", 0)])
 @example("nodes", [("unplug", "b"), ("plug", "a", "2", 0), ("reboot", 0, 1, 2)])
 @example("groups", [("unplug", "b"), ("plug", "a", "2", 0), ("reboot", 0, 1, 2)])
+@example("named", [("unplug", "a"), ("plug", "b", "1", 0), ("plug", "a", "1", 0), ("unplug", "a")])
 @given(st.sampled_from(sorted(RULES)), histories)
 def test_each_container_gets_its_unit_again_once_all_are_plugged_in_wherever_they_are(
     rules: str, history: list[tuple[object, ...]]

@@ -43,8 +43,12 @@ class Moves:
         rule: Resource | None = None,
     ) -> None:
         self._was, self._now, self._twins = was, now, twins
-        # The id says nothing of a unit.
-        self._is_kit = rule is not None and isinstance(rule.group_by, SameProperty)
+        # The id says nothing of a unit, unless the rule names properties that do.
+        self._is_kit = (
+            rule is not None
+            and isinstance(rule.group_by, SameProperty)
+            and not isinstance(rule.identity, tuple)
+        )
         # They do not tell apart two siblings of one device.
         is_told = names_of(now.basis) != () and not self._is_kit
         self._tells_siblings = is_told and _has_one_each(was) and _has_one_each(now)

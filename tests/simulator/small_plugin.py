@@ -114,7 +114,8 @@ class SmallPlugin:
             while devices is not None:
                 yield api.ListAndWatchResponse(devices=devices)
                 devices = await queue.get()
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):
+            # The latter if the kubelet has received a list while gRPC has not yet returned from sending it.
             self.cancelled += 1
             raise
         finally:

@@ -8,8 +8,8 @@ The rules of this file:
   fast for the descriptors of a daemon.
 * A process inherits its signal mask (sigprocmask(2)). SIGTERM, SIGINT and SIGHUP are unblocked here, because
   a daemon started with them blocked could only be killed.
-* Without a descriptor, no client can be answered. The log says so in a line, and what to do. Asyncio tries
-  again each second, and would log a traceback each time.
+* Without a file descriptor, no client can be answered. The log says so in one line, with a hint. Asyncio
+  retries every second and would log a traceback each time.
 """
 
 import asyncio
@@ -48,8 +48,9 @@ def _report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     error, listener = context.get("exception"), context.get("socket")
     if isinstance(error, OSError) and listener is not None:
         _log.warning(
-            f"cannot accept a connection: {error.strerror}",
+            "cannot accept a connection",
             socket=listener.getsockname(),
+            why=error.strerror,
             hint=what_is_short(error),
         )
         return

@@ -117,8 +117,8 @@ class Plugged:
         """The numbers to remember when these are the spots of remembered devices.
 
         moved   those of nodes that may come where a part of their unit is at another port already
-        before  those at which siblings were remembered so far. Siblings that are in doubt, or with which udev
-                has not finished, are no devices yet, so nothing else keeps their numbers
+        before  those at which siblings were remembered so far. While siblings are in doubt, or udev is still
+                processing them, no device has their numbers yet, so they are kept here
 
         A unit may come again with all of them. Of what software makes, as of wireless units, one that is
         missing and that no such device has is free again, unless all of them are missing. Where one is in

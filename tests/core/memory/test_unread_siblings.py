@@ -35,6 +35,16 @@ def ports(numbers: Sequence[int], since: int) -> list[UdevDevice]:
 Make = Callable[[Sequence[int], int], list[UdevDevice]]
 
 
+def with_two(rules: str, make: Make) -> tuple[Booting, dict[str, str], dict[str, str | None]]:
+    """A node on which pods have two siblings, what the kubelet is told of them, and their links."""
+    node = Booting()
+    told = node.look(rules, *make([0, 1], 10))
+    for id_ in told:
+        node.allocate(id_)
+    node.look(rules, *make([0, 1], 10))
+    return node, told, node.links()
+
+
 @pytest.mark.parametrize("make", [tuners, cameras, ports])
 @pytest.mark.parametrize("keys", KEYS)
 @pytest.mark.parametrize("boots", [True, False], ids=["boot", "restart"])
@@ -61,12 +71,8 @@ def test_what_was_never_seen_does_not_get_the_id_of_a_sibling_that_cannot_be_rea
 @pytest.mark.parametrize("make", [tuners, cameras, ports])
 @pytest.mark.parametrize("keys", KEYS)
 def test_one_that_was_known_has_its_id_again_when_it_can_be_read(make: Make, keys: str) -> None:
-    node, rules = Booting(), rule("x", keys, match=MATCH)
-    told = node.look(rules, *make([0, 1], 10))
-    for id_ in told:
-        node.allocate(id_)
-    node.look(rules, *make([0, 1], 10))
-    links = node.links()
+    rules = rule("x", keys, match=MATCH)
+    node, told, links = with_two(rules, make)
     node.restart()
     second = make([1], 10)[-1]
     node.look(rules, *make([0], 10), unread=[second.sys_path])
@@ -79,12 +85,8 @@ def test_one_that_was_known_has_its_id_again_when_it_can_be_read(make: Make, key
 @pytest.mark.parametrize("keys", KEYS)
 def test_siblings_come_back_although_something_else_cannot_be_read(make: Make, keys: str) -> None:
     """What hangs for good must not keep them from their pods after each boot."""
-    node, rules = Booting(), rule("x", keys, match=MATCH)
-    told = node.look(rules, *make([0, 1], 10))
-    for id_ in told:
-        node.allocate(id_)
-    node.look(rules, *make([0, 1], 10))
-    links = node.links()
+    rules = rule("x", keys, match=MATCH)
+    node, told, links = with_two(rules, make)
     node.reboot()
     assert node.look(rules, *make([0, 1], 20), unread=HANG) == told
     assert node.links() == links

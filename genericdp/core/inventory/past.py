@@ -195,6 +195,7 @@ class Past:
     twins        what twins have in common that have been seen side by side
     bases        what the ids of remembered devices are made of
     unread       the paths of what cannot be read, and of which nothing is known in this look
+    unoffered    the spots that siblings share where pods got what is not offered under its id now
     """
 
     ties: Ties = field(default_factory=dict)
@@ -213,6 +214,7 @@ class Past:
     twins: Twins = NO_TWINS
     bases: Collection[str] = frozenset()
     unread: Collection[str] = frozenset()
+    unoffered: Collection[Spot] = frozenset()
 
     @cached_property
     def beginnings(self) -> Collection[str]:

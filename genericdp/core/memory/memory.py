@@ -67,6 +67,7 @@ class Memory:
             at=self._at,
             twins=self.twins,
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),
+            unoffered=self._unoffered,
         )
         if self.is_of_earlier_release:
             # It did not number siblings.
@@ -93,6 +94,12 @@ class Memory:
         ports = _Ports(self)
         two = {slow: pair for slow, (_, pair) in self.two.items()}
         return At(ports, ports.units, ports.unseen, ports.with_nodes, self.apart, two)
+
+    @property
+    def _unoffered(self) -> frozenset[Spot]:
+        absent = {id_: known for id_, known in self.devices.items() if known.absent_since is not None}
+        held = (absent.get(holding.device) for holding in (self.held.values() if absent else ()))
+        return frozenset(spot.of_all for known in held if known is not None for spot in known.device.spots)
 
     def _spots_of(self, id_: str) -> Sequence[Spot]:
         known = self.devices.get(id_)

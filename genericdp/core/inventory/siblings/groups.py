@@ -104,7 +104,7 @@ class Groups:
 
     def _edited(self, past: Past) -> Iterable[Spot]:
         """Where a pod got a device node before an edit named the properties that tell which one it is."""
-        known = ((spot, past.known_at(spot).get(0)) for spot in (self.at if len(past.bases) > 1 else ()))
+        known = ((spot, past.known_at(spot).get(0)) for spot in past.unoffered if spot in self.at)
         return [
             spot
             for spot, one in known

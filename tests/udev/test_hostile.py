@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from genericdp.udev import UdevDevices
 from tests.udev import gadgets
 from tests.udev.gadgets import Entry
 from tests.udev.listening import by_node
+from tests.udev.test_stuck import look_until_all_is_read
 from tests.udev.testbed import Testbed
 
 pytestmark = pytest.mark.testbed
@@ -66,8 +68,10 @@ def test_a_value_is_cut_at_a_page(bed: Testbed) -> None:
 def test_a_thousand_properties_are_enough(bed: Testbed) -> None:
     bed.attach(DONGLE)
     bed.initialize(replace(TTY, udev={f"X{n:05}": "1" for n in range(5000)}))
-    devices = UdevDevices()
+    answered = threading.Event()
+    devices = UdevDevices(on_answer=answered.set)
     devices.resync()
+    look_until_all_is_read(devices, answered)  # a busy machine may need longer than the daemon waits
 
     assert len(by_node(devices)["/dev/ttyUSB0"].properties) == 1024
 

@@ -108,7 +108,7 @@ class Groups:
         return [
             spot
             for spot, one in known
-            if one is not None and one.held and len({value.basis for value in one.ids.values()}) > 1
+            if one is not None and len({value.basis for value in one.ids.values()}) > 1
         ]
 
 

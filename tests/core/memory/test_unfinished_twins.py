@@ -5,15 +5,17 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.past import WHOLE
 from genericdp.core.memory.memory import TWO_AFTER_S
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
 
 def unfinished(device: UdevDevice) -> UdevDevice:
-    """The same while udev is at work on it: its properties are those of the kernel."""
+    """The same while udev is at work on it and its parents: their properties are those of the kernel."""
     properties = {name: each for name, each in device.properties.items() if not name.startswith("ID_")}
-    return replace(device, initialized=False, properties=properties)
+    parent = unfinished(device.parent) if device.parent else None
+    return replace(device, initialized=False, properties=properties, parent=parent)
 
 
 def a_unit(port: str, number: int, plug: int) -> list[UdevDevice]:
@@ -42,3 +44,12 @@ def test_what_udev_has_not_finished_with_for_a_minute_is_another_unit(
     node.look(rules, usb, tty)
     is_another = lasts and other != []
     assert node.links()[link] == (None if is_another else "/dev/ttyUSB1")
+
+
+def test_two_units_with_which_udev_has_not_finished_are_no_twins_at_once() -> None:
+    node, units = Node(), [*a_unit("1", 0, 1), *a_unit("3", 1, 2)]
+    node.look(rule("x"), *map(unfinished, units))
+    assert node.inventory.twins == frozenset()
+    node.now += 2 * TWO_AFTER_S
+    node.look(rule("x"), *map(unfinished, units))
+    assert {twin.within for twin in node.inventory.twins} == {WHOLE}

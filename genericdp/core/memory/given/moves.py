@@ -3,7 +3,7 @@
 The rules of this file:
 
 * A node goes where its unit goes. The parts of a kit do not move together, and another unit in it is not the
-  one that has left, unless it has its serial number.
+  one that has left.
 * If the id is made of properties, they tell which of several siblings a node is. Its number may differ at
   another port.
 * A device may have lost many nodes, and have many others now. What is asked for each is looked up.
@@ -109,8 +109,7 @@ class Moves:
             for device, port in zip((self._was, self._now), ports, strict=True)
             for spot in device.spots
         )
-        is_told = not self._is_kit or all(map(has_serial, self._was.spots))
-        return ports if is_unit and is_told else None
+        return ports if is_unit and not self._is_kit else None
 
 
 def lost_of(known: Remembered, device: Device, plugged: Plugged) -> dict[Spot, str]:

@@ -44,5 +44,5 @@ def _is_held_another(before: Memory, after: Memory) -> bool:
 
 
 def _nodes(device: Device) -> tuple[object, ...]:
-    """What tells the nodes of a device: where they are, in which units, behind which docks, their numbers."""
-    return device.spots, device.models, device.docks, device.also
+    """Where the nodes of a device are and, as `also` has their numbers in this boot, which ones they are."""
+    return device.spots, device.also

@@ -1,6 +1,7 @@
 """The event loop of the verbs that keep running."""
 
 import asyncio
+import errno
 import os
 import socket
 import subprocess
@@ -74,17 +75,21 @@ def test_that_no_client_can_be_answered_is_logged_with_what_to_do(
     assert record.exc_info is None
 
 
-async def fails_unseen() -> None:
+async def fails_unseen(error: Exception) -> None:
+    def fail() -> None:
+        raise error
+
     running, failed = asyncio.get_running_loop(), asyncio.Event()
-    running.call_soon(lambda: 1 / 0)
+    running.call_soon(fail)
     running.call_soon(failed.set)
     await failed.wait()
 
 
+@pytest.mark.parametrize("error", [ValueError(), OSError(errno.EMFILE, "Too many open files")], ids=repr)
 def test_any_other_error_that_nobody_awaits_is_logged_as_asyncio_does(
-    caplog: pytest.LogCaptureFixture,
+    error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    loop.run(fails_unseen())
+    loop.run(fails_unseen(error))
     (record,) = caplog.records
     assert record.exc_info is not None
-    assert record.exc_info[0] is ZeroDivisionError
+    assert record.exc_info[1] is error

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from genericdp.core.memory.memory import TWO_AFTER_S
+from genericdp.core.memory.lasting import TWO_AFTER_S
 from genericdp.simulator import Container, Kubelet, Pod, PodStatus
 from tests.daemon.test_hotplug import RULES, a_node, nodes_seen, under_umockdev
 from tests.scenes.rules import FTDI

@@ -9,7 +9,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import PODS_SETTLE_S
-from genericdp.core.memory.memory import TWO_AFTER_S
+from genericdp.core.memory.lasting import TWO_AFTER_S
 from tests.scenes.edits import Node, rule
 from tests.scenes.sockets import a_tty_in_socket
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from genericdp.core.memory.memory import TWO_AFTER_S
+from genericdp.core.memory.lasting import TWO_AFTER_S
 from tests.properties.test_laws_of_the_undone_edits import APART, GRACE, Bench, Step, steps
 from tests.scenes.edits import rule
 

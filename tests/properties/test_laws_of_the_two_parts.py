@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
 from genericdp.core.memory.answer import Answer
-from genericdp.core.memory.memory import TWO_AFTER_S, resumed
+from genericdp.core.memory.lasting import TWO_AFTER_S
+from genericdp.core.memory.memory import resumed
 from tests.scenes.edits import Node, rule
 from tests.scenes.sockets import a_tty_in_socket
 

@@ -36,8 +36,8 @@ only the links tell which device nodes an id meant that edited rules no longer g
 nowhere, so **held links** lead there.
 
 Read in this order: `remembered`, `room`, `held`, `answered`, `absence`, `given`, `renewal`, `withdrawn`,
-`waiting`, `memory`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory as text,
-`fields` what each value of it may be.
+`waiting`, `memory`, `lasting`, `renamed`, `remember`, `take` (all of it in one call). `saved` is the memory
+as text, `fields` what each value of it may be.
 
 Does not belong here: what a rule makes of the devices that are present (`genericdp.core.inventory`).
 """

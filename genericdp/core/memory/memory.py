@@ -16,9 +16,6 @@ from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
 from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
 
-#: How long two units are there before they are not one that comes back, in seconds.
-TWO_AFTER_S = 60.0
-
 
 @dataclass(frozen=True, slots=True)
 class Memory:
@@ -37,6 +34,7 @@ class Memory:
     two      those that hold two units -> since when, and what they will be if these stay
     twins    what twins have in common that have been seen side by side
     beside   what units have in common that are twins if both stay -> since when
+    unread   units on USB of which nothing is known, because they could not be read -> since when
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -52,6 +50,7 @@ class Memory:
     two: Mapping[str, tuple[float, Pair]] = field(default_factory=dict, compare=False)
     twins: Twins = NO_TWINS
     beside: Mapping[Twin, float] = field(default_factory=dict, compare=False)
+    unread: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def past(self) -> Past:
@@ -158,18 +157,17 @@ class _Ports:
         }
 
     @cached_property
-    def of_devices(self) -> frozenset[str]:
-        """The ports at which devices are remembered."""
-        # In every step, and there may be thousands.
-        every = self._memory.devices.values()
-        found = {known.device.port for known in every}
-        found |= {spot.port for known in every for spot in known.device.spots}
-        found |= {spot.port for known in every if known.earlier for spot in known.earlier}
-        return frozenset(found)
-
-    @cached_property
     def _all(self) -> Collection[str]:
-        return self.of_devices.union(self._memory.ties.values())
+        return ports_of(self._memory.devices.values()).union(self._memory.ties.values())
+
+
+def ports_of(every: Collection[Remembered]) -> frozenset[str]:
+    """The ports at which devices are remembered."""
+    # In every step, and there may be thousands.
+    found = {known.device.port for known in every}
+    found |= {spot.port for known in every for spot in known.device.spots}
+    found |= {spot.port for known in every if known.earlier for spot in known.earlier}
+    return frozenset(found)
 
 
 def _said_at(devices: Iterable[Remembered]) -> Mapping[str, Collection[Said]]:
@@ -220,45 +218,6 @@ class _Numbers:
                     path = at if at[0] else other[:2]  # a tombstone has none
                     mine[spot.number] = Known(*path, of_pods, {**other.ids, id_: value}, is_there, models)
         return found
-
-
-def with_lasting(memory: Memory, now: float) -> Memory:
-    """The memory before a step at `now`, with what has lasted a minute.
-
-    Sockets that have held two units are apart, and units that have been side by side are twins. Nothing may
-    be looked at until they leave, so the time counts that they were there by then.
-    """
-    twins = [twin for twin, since in memory.beside.items() if now - since >= TWO_AFTER_S]
-    if twins:
-        memory = replace(memory, twins=memory.twins.union(twins))
-    lasting = {
-        slow: replace(pair, new="")
-        for slow, (since, pair) in memory.two.items()
-        if now - since >= TWO_AFTER_S
-    }
-    if not lasting:
-        return memory
-    two = {slow: each for slow, each in memory.two.items() if slow not in lasting}
-    return replace(memory, apart={**memory.apart, **lasting}, two=two)
-
-
-def with_apart(memory: Memory, before: Memory, two: Pairs, now: float) -> Memory:
-    """The memory after a step, with the sockets that are apart, and those that may become so.
-
-    before  the memory with which the step began
-    """
-    # A tie of twins says nothing about a socket.
-    ports = _Ports(memory).of_devices
-    apart = {slow: pair for slow, pair in before.apart.items() if {slow, pair.fast} & ports}
-    since = {slow: before.two[slow][0] if slow in before.two else now for slow in two}
-    return replace(memory, apart=apart, two={slow: (since[slow], pair) for slow, pair in two.items()})
-
-
-def with_beside(memory: Memory, before: Memory, twins: Twins, now: float) -> Memory:
-    """The memory after a step that began with another one, with the units side by side that may be twins."""
-    since = {twin: before.beside.get(twin, now) for twin in twins - memory.twins}
-    # Of too many, some are not remembered. They have another minute.
-    return replace(memory, beside={each: then for each, then in since.items() if now - then < TWO_AFTER_S})
 
 
 def after_allocate(

@@ -32,7 +32,8 @@ from genericdp.core.memory.answered import (
 )
 from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import learn, with_lost
-from genericdp.core.memory.memory import TWO_AFTER_S, Memory
+from genericdp.core.memory.lasting import TWO_AFTER_S
+from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered, without_numbers
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal

@@ -20,7 +20,8 @@ from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import new_ids, unknown
-from genericdp.core.memory.memory import Memory, with_apart, with_beside, with_lasting
+from genericdp.core.memory.lasting import with_answered, with_apart, with_beside, with_lasting
+from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import Pairs
@@ -43,6 +44,8 @@ def take_inventory(
     """
     resources = [resource.name for resource in builder.resources]
     memory = with_lasting(memory, now)
+    if unread or memory.unread:
+        memory = with_answered(memory, devices, unread, now)
     if answer is not None and memory.is_untold:
         memory = _told(memory, answer, resources)
     lost = unknown(memory.held, answer, resources, memory.devices)
@@ -59,6 +62,8 @@ def take_inventory(
         after = with_apart(after, memory, two, now)
     if builder.side_by_side.may_be_twins or memory.beside:
         after = with_beside(after, memory, builder.side_by_side.may_be_twins, now)
+    if memory.unread:
+        after = replace(after, unread=memory.unread)
     return complete, replace(after, is_untold=True) if memory.is_untold else after
 
 

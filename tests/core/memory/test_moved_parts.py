@@ -14,7 +14,7 @@ from genericdp.core.inventory.place import Spot
 from genericdp.core.memory.given.moves import Moves
 from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import Holding, give
-from genericdp.core.memory.memory import TWO_AFTER_S
+from genericdp.core.memory.lasting import TWO_AFTER_S
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import a_modem, a_usb_device, a_usb_node, a_usb_serial

@@ -7,7 +7,8 @@ import pytest
 
 from genericdp.core.inventory.place import locate
 from genericdp.core.memory import saved
-from genericdp.core.memory.memory import TWO_AFTER_S, Memory
+from genericdp.core.memory.lasting import TWO_AFTER_S
+from genericdp.core.memory.memory import Memory
 from tests.scenes.builders import CONTROLLER
 from tests.scenes.edits import Node, rule
 from tests.scenes.sockets import SHIFT, a_tty_in_socket, in_socket

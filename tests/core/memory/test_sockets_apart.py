@@ -11,7 +11,8 @@ from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.memory import saved
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import PODS_SETTLE_S
-from genericdp.core.memory.memory import TWO_AFTER_S, Memory
+from genericdp.core.memory.lasting import TWO_AFTER_S
+from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.memory.take import take_inventory
 from tests.scenes.builders import by_sys_path, resources_of

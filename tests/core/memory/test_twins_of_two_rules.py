@@ -14,7 +14,8 @@ from genericdp.core.inventory.past import NO_PAST, WHOLE, Twin, twin_of
 from genericdp.core.inventory.place import locate
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.answer import Answer
-from genericdp.core.memory.memory import TWO_AFTER_S, Memory, resumed
+from genericdp.core.memory.lasting import TWO_AFTER_S
+from genericdp.core.memory.memory import Memory, resumed
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.room import TIE_LIMIT
 from genericdp.core.memory.saved import UnreadableMemoryError, dump, load, save_within_s

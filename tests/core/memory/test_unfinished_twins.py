@@ -6,7 +6,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import WHOLE
-from genericdp.core.memory.memory import TWO_AFTER_S
+from genericdp.core.memory.lasting import TWO_AFTER_S
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 

@@ -11,7 +11,7 @@ from genericdp.core.inventory.past import NO_PAST, WHOLE, Twin
 from genericdp.core.inventory.place import USB_NODE
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory import saved
-from genericdp.core.memory.memory import TWO_AFTER_S
+from genericdp.core.memory.lasting import TWO_AFTER_S
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.memory.room import TIE_LIMIT
 from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial, by_sys_path, resources_of

@@ -1,0 +1,93 @@
+"""A unit that could not be read for a minute, beside the unit of a pod with the same serial number."""
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.past import WHOLE, Twin
+from genericdp.core.memory.lasting import TWO_AFTER_S
+from tests.core.memory.test_unfinished_twins import a_unit
+from tests.scenes.builders import a_usb_device
+from tests.scenes.edits import Node, rule
+
+RULES = [rule("x", keys) for keys in ("", 'group_by = "usb_device"', 'group_by = "all"', "replicas = 2")]
+RULES.append(rule("x", 'identity = ["ID_SERIAL_SHORT"]'))
+by_all = pytest.mark.parametrize("rules", RULES)
+
+
+def unread(devices: list[UdevDevice]) -> list[str]:
+    return [device.sys_path for device in devices]
+
+
+def held(rules: str, *devices: UdevDevice) -> tuple[Node, str]:
+    """A node on which a pod has the first id, and the first link of that."""
+    node = Node()
+    id_ = next(iter(node.look(rules, *devices)))
+    node.allocate(id_)
+    node.look(rules, *devices)
+    return node, next(iter(node.links()))
+
+
+@by_all
+@pytest.mark.parametrize("answers", ["later", "when it leaves"])
+@pytest.mark.parametrize("passed_s", [0.0, 2 * TWO_AFTER_S])
+def test_what_has_been_there_for_a_minute_beside_the_unit_of_a_pod_is_another_unit(
+    rules: str, answers: str, passed_s: float
+) -> None:
+    first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
+    node, link = held(rules, *first)
+    node.look(rules, *first, unread=unread(second))
+    node.now += passed_s
+    if answers == "later":
+        node.look(rules, *first, unread=unread(second))
+        node.look(rules, unread=unread(second))
+    node.look(rules, *second)
+    assert node.links()[link] == (None if passed_s else "/dev/ttyUSB1")
+    node.look(rules, *first, *second)
+    assert (node.links()[link], bool(passed_s)) in (("/dev/ttyUSB0", True), ("/dev/ttyUSB1", False))
+
+
+@by_all
+def test_a_unit_that_moves_while_another_one_cannot_be_read_is_found_where_it_is(rules: str) -> None:
+    node, link = held(rules, *a_unit("1", 0, 1))
+    other, moved = [a_usb_device("3", serial="T", devnum=12)], a_unit("4", 1, 3)
+    for devices in (a_unit("1", 0, 1), [], moved):
+        node.now += 2 * TWO_AFTER_S
+        node.look(rules, *devices, unread=unread(other))
+    node.look(rules, *moved, *other)
+    assert node.links()[link] == "/dev/ttyUSB1"
+
+
+@by_all
+@pytest.mark.parametrize("port", ["1", "3"])
+def test_a_unit_that_was_not_seen_beside_it_is_the_one_that_the_pod_has(rules: str, port: str) -> None:
+    node, link = held(rules, *a_unit("1", 0, 1))
+    same = a_unit(port, 1, 2)
+    node.look(rules, unread=unread(same))
+    node.now += 2 * TWO_AFTER_S
+    node.look(rules, unread=unread(same))
+    node.look(rules, *same)
+    assert node.links()[link] == "/dev/ttyUSB1"
+    assert node.inventory.twins == frozenset()
+
+
+@by_all
+def test_a_unit_with_another_serial_number_makes_no_twins(rules: str) -> None:
+    first, other = a_unit("1", 0, 1), [a_usb_device("3", serial="T", devnum=12)]
+    node, link = held(rules, *first)
+    node.look(rules, *first, unread=unread(other))
+    node.now += 2 * TWO_AFTER_S
+    node.look(rules, *other)
+    assert node.inventory.twins == frozenset()
+    assert node.links()[link] is None
+    node.look(rules, *a_unit("2", 1, 3), *other)
+    assert node.links()[link] == "/dev/ttyUSB1"
+
+
+def test_it_is_remembered_that_they_are_twins() -> None:
+    first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
+    node, _ = held(RULES[0], *first)
+    node.look(RULES[0], *first, unread=unread(second))
+    node.now += 2 * TWO_AFTER_S
+    node.look(RULES[0], *second)
+    twin = Twin("serial", "S", node.memory.devices["x_S"].device.models[0], WHOLE)
+    assert node.inventory.twins == node.memory.twins == frozenset({twin})

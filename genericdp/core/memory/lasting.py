@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from genericdp.core.buses.port import port_on_a_bus, usb_above
 from genericdp.core.device import UdevDevice
+from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.past import WHOLE, Twin, Twins
 from genericdp.core.memory.memory import Memory, ports_of
 from genericdp.core.usb_port import Pairs
@@ -69,7 +70,7 @@ def with_answered(
 
     devices, unread  see `take_inventory`
     """
-    units = {usb_above(path) for path in unread} - {"", *devices}
+    units = [unit for unit in map(usb_above, unread) if unit and unit not in devices]
     late = {unit: since for unit, since in memory.unread.items() if unit in devices}
     twins = {
         twin for unit, since in late.items() for twin in _twins_of_late(devices[unit], memory, since, now)
@@ -80,7 +81,7 @@ def with_answered(
 
 def _twins_of_late(unit: UdevDevice, memory: Memory, since: float, now: float) -> Iterator[Twin]:
     serial, port = unit.attributes.get("serial", "").strip(), port_on_a_bus(unit).exact
-    if not serial:
+    if why_filler(serial):
         return
     for known in memory.devices.values():
         until = now if known.absent_since is None else known.absent_since

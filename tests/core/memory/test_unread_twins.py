@@ -3,11 +3,15 @@
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.past import WHOLE, Twin
 from genericdp.core.memory.lasting import TWO_AFTER_S
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.take import take_inventory
 from tests.core.memory.test_unfinished_twins import a_unit
-from tests.scenes.builders import a_usb_device
+from tests.scenes.builders import a_usb_device, by_sys_path, resources_of
 from tests.scenes.edits import Node, rule
+from tests.scenes.inventories import DOMAIN
 
 RULES = [rule("x", keys) for keys in ("", 'group_by = "usb_device"', 'group_by = "all"', "replicas = 2")]
 RULES.append(rule("x", 'identity = ["ID_SERIAL_SHORT"]'))
@@ -81,6 +85,37 @@ def test_a_unit_with_another_serial_number_makes_no_twins(rules: str) -> None:
     assert node.links()[link] is None
     node.look(rules, *a_unit("2", 1, 3), *other)
     assert node.links()[link] == "/dev/ttyUSB1"
+
+
+def test_a_unit_is_not_the_twin_of_itself() -> None:
+    usb, tty = a_unit("1", 0, 1)
+    builder, memory = Builder(resources_of(RULES[0], domain=DOMAIN), DOMAIN), Memory()
+    only_tty, both = {tty.sys_path: tty}, by_sys_path(usb, tty)
+    for now, devices, unread in ((1.0, only_tty, [usb.sys_path]), (2.0 + TWO_AFTER_S, both, list[str]())):
+        _, memory = take_inventory(builder, devices, memory, now, unread=unread)
+    assert memory.twins == frozenset()
+
+
+@pytest.mark.parametrize("serial", [None, "0001"])
+def test_without_a_serial_number_there_are_no_twins(serial: str | None) -> None:
+    first, second = a_unit("1", 0, 1, serial), a_unit("3", 1, 2, serial)
+    node = Node()
+    node.look(RULES[0], *first)
+    node.look(RULES[0], *first, unread=unread(second))
+    node.now += 2 * TWO_AFTER_S
+    node.look(RULES[0], *second)
+    assert node.inventory.twins == frozenset()
+
+
+def test_only_units_on_usb_of_which_nothing_is_known_are_remembered_as_unread() -> None:
+    usb, tty = a_unit("1", 0, 1)
+    node, _ = held(RULES[0], usb, tty)
+    node.look(RULES[0], usb, tty, unread=[usb.sys_path, tty.sys_path, "/sys/devices/pci0000:00/nvme/nvme0"])
+    assert node.memory.unread == {}
+    node.look(RULES[0], unread=[usb.sys_path, tty.sys_path])
+    assert node.memory.unread == {usb.sys_path: node.now}
+    node.look(RULES[0])
+    assert node.memory.unread == {}
 
 
 def test_it_is_remembered_that_they_are_twins() -> None:

@@ -152,5 +152,5 @@ def test_the_ranks_of_siblings_do_not_rule_a_group() -> None:
     node.look(kit, usb, first)
     (id_,) = Node().look(kit, usb, first)
     node.allocate(id_)
-    for parts in ([], [second], [first, second], [second]):
+    for parts in ([], [first, second], [second], [first, second]):
         assert node.look(kit, usb, *parts)[id_] == ("Healthy" if parts else "it is unplugged")

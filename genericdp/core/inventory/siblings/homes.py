@@ -22,9 +22,9 @@ from genericdp.core.buses.port import model_of
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.part import has_serial
-from genericdp.core.inventory.past import Known, Past, Seen, Siblings, has_twin
+from genericdp.core.inventory.past import Known, Past, Seen, Siblings, Value, has_twin
 from genericdp.core.inventory.place import Spot, spot_of_node
-from genericdp.core.inventory.plugged import Told
+from genericdp.core.inventory.plugged import Alike, Told
 
 #: The device nodes that are plugged in, by the spot that siblings share.
 At = Mapping[Spot, Sequence[UdevDevice]]
@@ -68,17 +68,28 @@ class Home(NamedTuple):
         """Those of these ids that a pod may hold."""
         return self.known[number].held if number in self.known else frozenset()
 
-    def is_of(self, number: int, ids: Collection[str]) -> bool:
-        """Whether a number is that of a value with these ids: a pod holds it so, or no other value had it."""
+    def is_of(self, number: int, alike: Alike) -> bool:
+        """Whether a number is that of a value: a pod holds it so, or no other value had it."""
         known = self.known[number]
-        return not known.held.isdisjoint(ids) or not _others(known, known.ids, ids)
+        return not known.held.isdisjoint(alike.ids) or not _others(known, known.ids, alike.value)
 
-    def may_be_of(self, number: int, ids: Collection[str]) -> bool:
-        """Whether a number was that of a value with these ids, and a pod holds no other value there."""
+    def may_be_by_id(self, number: int, alike: Alike) -> bool:
+        """Whether a number was that of one of these ids, and a pod holds no other value there."""
         known = self.known.get(number)
-        if known is None or known.ids.keys().isdisjoint(ids):
+        if known is None or known.ids.keys().isdisjoint(alike.ids):
             return False
-        return not known.held.isdisjoint(ids) or not _others(known, known.held, ids)
+        return not known.held.isdisjoint(alike.ids) or not _others(known, known.held, alike.value)
+
+    def may_be_by_value(self, number: int, value: Value) -> bool:
+        """Whether a number was that of a value under whatever id, and a pod holds no other value there."""
+        known = self.known.get(number)
+        return known is not None and value in known.ids.values() and not _others(known, known.held, value)
+
+    def has_said(self, number: int, basis: str) -> bool:
+        """Whether it is known which value of these properties what had a number has."""
+        known, seen = self.known.get(number), self.before[number]
+        is_guess = seen.is_late and not seen.order
+        return known is not None and not is_guess and any(v.basis == basis for v in known.ids.values())
 
     def may_hold(self, missing: Iterable[int], sure: Iterable[int]) -> bool:
         """Whether a pod may hold one of the missing siblings, or one that was at another spot.
@@ -91,12 +102,10 @@ class Home(NamedTuple):
         return any(each.held for each in (*of_missing, *others))
 
 
-def _others(known: Known, among: Iterable[str], ids: Collection[str]) -> bool:
-    """Whether some of the devices that had a number stand for another value than those with these ids."""
-    mine = {known.ids[id_] for id_ in ids if id_ in known.ids}
-    bases = {value.basis for value in mine}
+def _others(known: Known, among: Iterable[str], value: Value) -> bool:
+    """Whether some of the devices that had a number stand for another value of the same properties."""
     values = (known.ids[id_] for id_ in among if id_ in known.ids)
-    return any(value.basis in bases and value not in mine for value in values)
+    return any(each.basis == value.basis and each != value for each in values)
 
 
 def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Home:

@@ -6,7 +6,8 @@ goes, so each gets a number once and keeps it.
 The rules of this file:
 
 * What has come is what was missing, if a property that a rule names as `identity` says so: as many have come
-  with its value as are missing that had it.
+  with its value as are missing that had it, under whatever ids. If others are missing, it is known that they
+  had another value: of one that was gone when an edit named the property, nobody knows.
 * Of the others, what has come while as many are missing is what was missing, in the order of the paths, or of
   what drivers call the cameras of a board. So a unit that is plugged in again, at any port, or that comes
   after a reboot, is as it was. The order that counts is the one in which they got their numbers: one that was
@@ -189,32 +190,39 @@ class _Seats(NamedTuple):
 
 
 def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: Spot, told: Told) -> _Seats:
-    alike: dict[tuple[str, ...], list[str]] = {}
+    alike: dict[Alike, list[str]] = {}
     for path in came:
         if path in told:
-            alike.setdefault(told[path].ids, []).append(path)
+            alike.setdefault(told[path], []).append(path)
     # A number may be remembered of several values: after an edit, or of siblings that came in place of each
     # other. It is that of the one that a pod may hold.
-    had = {ids: [number for number in missing if home.may_be_of(number, ids)] for ids in alike}
+    by_id = {each: [number for number in missing if home.may_be_by_id(number, each)] for each in alike}
+    others = [number for number in missing if all(number not in numbers for numbers in by_id.values())]
+    # An edit may have given what has the same value other ids.
+    had = {
+        each: sorted((*numbers, *(n for n in others if home.may_be_by_value(n, each.value))))
+        for each, numbers in by_id.items()
+    }
     times = Counter(number for numbers in had.values() for number in numbers)
-    # One whose device is forgotten may have had any of them.
-    is_any_lost = len(came) != len(missing) and not all(map(home.ids, missing))
     at_others = frozenset[str]().union(*(each.ids for each in home.others))
     taken: dict[str, int] = {}
     disputed = False
-    for ids, numbers in had.items():
-        apart = at_others.intersection(ids).difference(*map(home.ids, numbers))
-        is_told = len(numbers) == len(alike[ids]) and all(times[number] == 1 for number in numbers)
+    for each, numbers in had.items():
+        apart = at_others.intersection(each.ids).difference(*map(home.ids, numbers))
+        is_told = len(numbers) == len(alike[each]) and all(times[number] == 1 for number in numbers)
         is_late = _may_be_others(numbers, home.before)
-        is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[ids]])
-        is_alone = all(home.is_of(number, ids) for number in numbers)
+        is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[each]])
+        is_alone = all(home.is_of(number, each) for number in numbers)
         # Of several with one value, some may be those of another unit.
         is_own = len(numbers) == 1 or {*numbers}.isdisjoint(home.foreign)
-        if is_told and is_alone and is_own and is_ordered and not is_any_lost and not apart:
-            taken |= zip(alike[ids], numbers, strict=True)
+        # One of which nothing is known, or nothing of these properties, may have the same value.
+        silent = (number for number in missing if not home.has_said(number, each.value.basis))
+        may_be_others = len(came) != len(missing) and any(number not in numbers for number in silent)
+        if is_told and is_alone and is_own and is_ordered and not may_be_others and not apart:
+            taken |= zip(alike[each], numbers, strict=True)
             continue
         # One that was at another spot is known by its value, unless several have come with it.
-        disputed = disputed or bool(numbers) or (bool(apart) and not len(apart) == len(alike[ids]) == 1)
+        disputed = disputed or bool(numbers) or (bool(apart) and not len(apart) == len(alike[each]) == 1)
     return _Seats(taken, disputed)
 
 

@@ -1,0 +1,125 @@
+"""Siblings that share a value of a property that a rule names: it does not tell which of them comes."""
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from tests.core.memory.test_siblings_on_boards import Booting
+from tests.scenes.builders import a_device
+from tests.scenes.edits import rule
+
+CARD = a_device("/sys/devices/pci0000:00/0000:00:1c.0/0000:05:00.0", subsystem="pci", driver="serial")
+IN_DOUBT = "the device plugged in now may not be the one that a pod got; delete that pod"
+
+DEFAULT, BY_VALUE, OF_VALUE = rule("x"), rule("x", 'identity = ["BOARD"]'), rule("x", 'group_by = "BOARD"')
+KIT = rule("x", 'group_by = "parent"')
+RULES = {
+    "default": DEFAULT,
+    "identity": BY_VALUE,
+    "group": OF_VALUE,
+    "group at a port": rule("x", 'group_by = "BOARD"', 'identity = "port"'),
+    "kit": KIT,
+    "kit by identity": rule("x", 'group_by = "parent"', 'identity = ["BOARD"]'),
+    "all": rule("x", 'group_by = "all"'),
+    "port": rule("x", 'identity = "port"'),
+}
+by_all = pytest.mark.parametrize(
+    ("before", "after"),
+    [pytest.param(RULES[one], RULES[other], id=f"{one}-{other}") for one in RULES for other in RULES],
+)
+
+
+def a_port(n: int, since: int, board: str = "1", name: str = "") -> UdevDevice:
+    """A serial port of a card, whose name is the next one that is free when the driver is loaded."""
+    return a_device(
+        f"{CARD.sys_path}/tty/ttyS{n}",
+        subsystem="tty",
+        number=f"c 4:{64 + n}",
+        node=f"/dev/ttyS{n}",
+        parent=CARD,
+        properties={"BOARD": board, "ACME_PORT": name},
+        incarnation=since,
+    )
+
+
+def links(node: Booting) -> dict[str, str | None]:
+    """The links that pods may have, with the device nodes to which they lead."""
+    return {link: path for link, path in node.links().items() if not link.startswith("held+")}
+
+
+@by_all
+@pytest.mark.parametrize("edit", ["when it is gone", "before it goes"])
+@pytest.mark.parametrize("name", [4, 5])
+def test_one_that_was_gone_when_a_pod_got_another_one_is_not_taken_for_that(
+    before: str, after: str, edit: str, name: int
+) -> None:
+    node, first, second = Booting(), a_port(4, 10), a_port(5, 11)
+    node.look(before, first, second)
+    node.look(before if edit == "when it is gone" else after, first)
+    node.look(after, first)
+    link = node.give(after, first)
+    node.reboot()
+    node.look(after)
+    assert "Healthy" not in node.look(after, a_port(name, 20)).values()
+    assert links(node)[link] is None
+
+
+@by_all
+@pytest.mark.parametrize("name", [4, 5])
+def test_an_edit_does_not_end_a_doubt(before: str, after: str, name: int) -> None:
+    node, both = Booting(), (a_port(4, 10), a_port(5, 11))
+    told = node.look(before, *both)
+    node.allocate([*told][-1])
+    node.look(before, *both)
+    node.look(before)
+    one = a_port(name, 20)
+    for rules in (before, after, before):
+        told = node.look(rules, one)
+        assert "Healthy" not in told.values(), told
+    node.look(after, one, answer=node.nobody_holds_anything())
+    assert "Healthy" in node.look(after, one).values()
+
+
+def test_one_that_comes_with_its_value_while_another_one_is_away_leaves_the_other_ones_untold() -> None:
+    node, first, second = Booting(), a_port(4, 10), a_port(5, 11)
+    node.look(OF_VALUE, first, second, a_port(6, 12, "2"))
+    (id_,) = (id_ for id_ in node.look(OF_VALUE, second, a_port(6, 12, "2")) if id_.startswith("x_1"))
+    node.allocate(id_)
+    node.look(OF_VALUE, second, a_port(6, 12, "2"))
+    (link,) = (link for link, path in node.links().items() if path == "/dev/ttyS5")
+    assert link is not None
+    third = a_port(6, 13, "2")
+    for there in ((second,), (second, third), (third,)):
+        node.look(OF_VALUE, *there)
+    told = node.look(OF_VALUE, a_port(4, 20), third)
+    assert (told[id_], node.links()[link]) == (IN_DOUBT, None)
+
+
+@by_all
+def test_all_that_come_together_are_those_that_were_missing(before: str, after: str) -> None:
+    """In the order of their paths, whatever ids an edit has given them meanwhile."""
+    node, both = Booting(), (a_port(4, 10), a_port(5, 11))
+    node.look(before, *both)
+    node.look(after, *both)
+    node.allocate(next(id_ for id_, told in node.look(after, *both).items() if told == "Healthy"))
+    node.look(after, *both)
+    held = {link: path for link, path in node.links().items() if path is not None}
+    node.look(after)
+    assert "Healthy" in node.look(after, a_port(4, 20), a_port(5, 21)).values()
+    assert node.links().items() >= held.items()
+
+
+@pytest.mark.parametrize("names", [(4, 5), (5, 4)])
+def test_two_rules_that_take_one_each_tell_them_apart(names: tuple[int, int]) -> None:
+    rules = "".join(
+        rule(name, 'identity = ["BOARD"]', match=f'{{ SUBSYSTEM = "tty", ACME_PORT = "{name}" }}')
+        for name in "ab"
+    )
+
+    node = Booting()
+    ids = [*node.look(rules, a_port(4, 10, name="a"), a_port(5, 11, name="b"))]
+    for id_ in ids:
+        node.allocate(id_)
+    node.look(rules)
+    told = node.look(rules, *(a_port(n, 20 + n, name=name) for name, n in zip("ab", names, strict=True)))
+    assert told == dict.fromkeys(ids, "Healthy")
+    assert [node.links()[id_] for id_ in ids] == [f"/dev/ttyS{n}" for n in names]

@@ -5,17 +5,19 @@ The rules of this file:
 * Until then, two units may be one that has just left and comes back: the kernel may announce it at its new
   port before it is gone from the old one.
 * Nothing may be looked at while the time passes. So what was there a minute ago and is there now counts.
-* A unit of which nothing can be read is there, too. What was there beside it for a minute is another unit.
+* A unit of which nothing can be read is there, too. What was there beside it for a minute is another unit. It
+  is taken for the one that was last at its port, and for any other one once it answers.
 """
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from genericdp.core.buses.port import port_on_a_bus, usb_above
+from genericdp.core.buses.port import port_on_a_bus
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.past import WHOLE, Twin, Twins
-from genericdp.core.memory.memory import Memory, ports_of
+from genericdp.core.inventory.past import Twin, Twins
+from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory.memory import Memory, Unit, ports_of
 from genericdp.core.usb_port import Pairs
 
 #: How long two units are there before they are not one that comes back, in seconds.
@@ -61,30 +63,53 @@ def with_beside(memory: Memory, before: Memory, twins: Twins, now: float) -> Mem
     return replace(memory, beside={each: then for each, then in since.items() if now - then < TWO_AFTER_S})
 
 
-def with_answered(
-    memory: Memory, devices: Mapping[str, UdevDevice], unread: Collection[str], now: float
-) -> Memory:
-    """The memory before a step, with the units on USB that cannot be read.
+def with_answered(memory: Memory, devices: Mapping[str, UdevDevice], now: float) -> Memory:
+    """The memory before a step, with the twins of the units that answer at last.
 
-    A unit that answers now is the twin of one with its serial number that was there beside it for a minute.
-
-    devices, unread  see `take_inventory`
+    Each is the twin of a unit with its serial number that was there beside it for a minute.
     """
-    units = [unit for unit in map(usb_above, unread) if unit and unit not in devices]
-    late = {unit: since for unit, since in memory.unread.items() if unit in devices}
-    twins = {
-        twin for unit, since in late.items() for twin in _twins_of_late(devices[unit], memory, since, now)
-    }
-    since = {unit: memory.unread.get(unit, now) for unit in units}
-    return replace(memory, unread=since, twins=memory.twins.union(twins) if twins else memory.twins)
+    twins: set[Twin] = set()
+    for path in memory.unread.keys() & devices.keys():
+        serial = devices[path].attributes.get("serial", "").strip()
+        port = port_on_a_bus(devices[path]).exact
+        for unit, since in memory.unread[path].items():
+            if unit.serial == serial and unit.port != port and now - since >= TWO_AFTER_S:
+                twins.add(unit.as_twin)
+    return replace(memory, twins=memory.twins.union(twins)) if twins else memory
 
 
-def _twins_of_late(unit: UdevDevice, memory: Memory, since: float, now: float) -> Iterator[Twin]:
-    serial, port = unit.attributes.get("serial", "").strip(), port_on_a_bus(unit).exact
-    if why_filler(serial):
-        return
+def with_unread(
+    memory: Memory, before: Memory, plugged: Plugged, unread: Collection[str], now: float
+) -> Memory:
+    """The memory after a step, with the remembered units that are beside those that cannot be read.
+
+    unread  the sys paths of the units on USB of which nothing is known in this step
+    """
+    there = {(spot.port, spot.serial) for spot in plugged.groups}
+    units = {*_units_of(memory)} if unread else set[Unit]()
+    maybe = {unit: unit.among(unread) for unit in units if unit[:2] not in there}
+    beside: dict[str, Mapping[Unit, float]] = {}
+    for path in unread:
+        since = before.unread.get(path, {})
+        here = [unit for unit in units if unit not in maybe or not maybe[unit] <= {path}]
+        # What has left since stays if it was there for a minute.
+        stayed = {unit: then for unit, then in since.items() if now - then >= TWO_AFTER_S and unit in units}
+        beside[path] = {**stayed, **{unit: since.get(unit, now) for unit in here}}
+    return replace(memory, unread=beside)
+
+
+def twins_of_unread(memory: Memory, plugged: Plugged, unread: Collection[str]) -> Twins:
+    """What units would have in common that are plugged in while another one may be what cannot be read."""
+    ports: dict[str, set[str]] = {}
+    for spot in plugged.groups if unread else ():
+        ports.setdefault(spot.serial, set()).add(spot.port)
+    units = (unit for unit in _units_of(memory) if ports.get(unit.serial, set()) - {unit.port})
+    return frozenset(unit.as_twin for unit in units if unit.among(unread))
+
+
+def _units_of(memory: Memory) -> Iterator[Unit]:
+    """The units that are remembered, with a serial number of their own."""
     for known in memory.devices.values():
-        until = now if known.absent_since is None else known.absent_since
-        for spot, model in known.device.spots_with_models if until - since >= TWO_AFTER_S else ():
-            if spot.serial == serial and spot.port != port:
-                yield Twin("serial", serial, model, WHOLE)
+        for spot, model in known.device.spots_with_models:
+            if not why_filler(spot.serial):
+                yield Unit(spot.port, spot.serial, model)

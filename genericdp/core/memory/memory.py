@@ -4,9 +4,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, repeat
+from typing import NamedTuple
 
+from genericdp.core.buses.port import may_be_at
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.inventory.past import NO_TWINS, Known, Past, Siblings, Ties, Twin, Twins, value_of
+from genericdp.core.inventory.past import NO_TWINS, WHOLE, Known, Past, Siblings, Ties, Twin, Twins, value_of
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.given.links import GivenLinks
@@ -15,6 +17,23 @@ from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
 from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
+
+
+class Unit(NamedTuple):
+    """A unit on USB that is remembered with a serial number: its exact port, serial number and model."""
+
+    port: str
+    serial: str
+    model: str
+
+    @property
+    def as_twin(self) -> Twin:
+        """What it would have in common with a twin."""
+        return Twin("serial", self.serial, self.model, WHOLE)
+
+    def among(self, unread: Iterable[str]) -> frozenset[str]:
+        """Those of the sys paths of what nobody could read that may be what is at its port."""
+        return frozenset(path for path in unread if may_be_at(self.port, path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +53,7 @@ class Memory:
     two      those that hold two units -> since when, and what they will be if these stay
     twins    what twins have in common that have been seen side by side
     beside   what units have in common that are twins if both stay -> since when
-    unread   units on USB of which nothing is known, because they could not be read -> since when
+    unread   units on USB that cannot be read -> what was there beside each -> since when
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -50,7 +69,7 @@ class Memory:
     two: Mapping[str, tuple[float, Pair]] = field(default_factory=dict, compare=False)
     twins: Twins = NO_TWINS
     beside: Mapping[Twin, float] = field(default_factory=dict, compare=False)
-    unread: Mapping[str, float] = field(default_factory=dict, compare=False)
+    unread: Mapping[str, Mapping[Unit, float]] = field(default_factory=dict, compare=False)
 
     @property
     def past(self) -> Past:

@@ -20,7 +20,14 @@ from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import new_ids, unknown
-from genericdp.core.memory.lasting import with_answered, with_apart, with_beside, with_lasting
+from genericdp.core.memory.lasting import (
+    twins_of_unread,
+    with_answered,
+    with_apart,
+    with_beside,
+    with_lasting,
+    with_unread,
+)
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
 from genericdp.core.memory.remembered import Remembered
@@ -44,8 +51,8 @@ def take_inventory(
     """
     resources = [resource.name for resource in builder.resources]
     memory = with_lasting(memory, now)
-    if unread or memory.unread:
-        memory = with_answered(memory, devices, unread, now)
+    if memory.unread:
+        memory = with_answered(memory, devices, now)
     if answer is not None and memory.is_untold:
         memory = _told(memory, answer, resources)
     lost = unknown(memory.held, answer, resources, memory.devices)
@@ -60,10 +67,13 @@ def take_inventory(
     two = _matched(builder, built, devices)
     if two or memory.two or memory.apart:
         after = with_apart(after, memory, two, now)
-    if builder.side_by_side.may_be_twins or memory.beside:
-        after = with_beside(after, memory, builder.side_by_side.may_be_twins, now)
-    if memory.unread:
-        after = replace(after, unread=memory.unread)
+    may_be_twins = builder.side_by_side.may_be_twins
+    if unread or memory.unread:
+        units = [unit for unit in dict.fromkeys(map(usb_above, unread)) if unit and unit not in devices]
+        may_be_twins |= twins_of_unread(after, plugged, units)
+        after = with_unread(after, memory, plugged, units, now)
+    if may_be_twins or memory.beside:
+        after = with_beside(after, memory, may_be_twins, now)
     return complete, replace(after, is_untold=True) if memory.is_untold else after
 
 

@@ -1,14 +1,18 @@
 """A unit that could not be read for a minute, beside the unit of a pod with the same serial number."""
 
+from collections.abc import Callable
+
 import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.past import WHOLE, Twin
+from genericdp.core.memory import saved
 from genericdp.core.memory.lasting import TWO_AFTER_S
-from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.memory import Memory, resumed
 from genericdp.core.memory.take import take_inventory
-from tests.core.memory.test_unfinished_twins import a_unit
+from tests.core.memory.test_siblings_on_boards import GRACE_S
+from tests.core.memory.test_unfinished_twins import a_unit, unfinished
 from tests.scenes.builders import a_usb_device, by_sys_path, resources_of
 from tests.scenes.edits import Node, rule
 from tests.scenes.inventories import DOMAIN
@@ -113,9 +117,77 @@ def test_only_units_on_usb_of_which_nothing_is_known_are_remembered_as_unread() 
     node.look(RULES[0], usb, tty, unread=[usb.sys_path, tty.sys_path, "/sys/devices/pci0000:00/nvme/nvme0"])
     assert node.memory.unread == {}
     node.look(RULES[0], unread=[usb.sys_path, tty.sys_path])
-    assert node.memory.unread == {usb.sys_path: node.now}
+    # It may be the unit itself, which is not beside itself.
+    assert node.memory.unread == {usb.sys_path: {}}
     node.look(RULES[0])
     assert node.memory.unread == {}
+
+
+def test_what_was_beside_it_is_forgotten_with_its_device() -> None:
+    first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
+    node = Node()
+    node.look(RULES[0], *first)
+    node.look(RULES[0], *first, unread=unread(second))
+    (beside,) = node.memory.unread.values()
+    assert [(unit.serial, since) for unit, since in beside.items()] == [("S", node.now)]
+    for _ in range(3):
+        node.now += GRACE_S
+        node.look(RULES[0], unread=unread(second), answer=node.nobody_holds_anything())
+    assert node.memory.unread == {second[0].sys_path: {}}
+
+
+@by_all
+@pytest.mark.parametrize("start", ["plugged in", "boot", "restart"])
+@pytest.mark.parametrize("passed_s", [0.0, 2 * TWO_AFTER_S])
+def test_what_comes_while_the_unit_of_a_pod_cannot_be_read_is_another_unit_after_a_minute(
+    rules: str, start: str, passed_s: float
+) -> None:
+    first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
+    node, link = held(rules, *first)
+    if start != "plugged in":
+        boot = "this" if start == "restart" else "next"
+        node.memory = resumed(saved.load(saved.dump(node.memory, "this"), boot), node.now)
+    node.look(rules, unread=unread(first))
+    node.look(rules, *second, unread=unread(first))
+    node.now += passed_s
+    node.look(rules, *second, unread=unread(first))
+    node.look(rules, *second)
+    assert node.links()[link] == (None if passed_s else "/dev/ttyUSB1")
+    again = a_unit("1", 2, 3)
+    node.look(rules, *second, *again)
+    assert (node.links()[link], bool(passed_s)) in (("/dev/ttyUSB2", True), ("/dev/ttyUSB1", False))
+
+
+def without_node(unit: list[UdevDevice]) -> tuple[str, list[UdevDevice]]:
+    return RULES[0], unit[:1]
+
+
+def not_matched(unit: list[UdevDevice]) -> tuple[str, list[UdevDevice]]:
+    return rule("x", match='{ SUBSYSTEM = "tty", DEVNAME = "*9" }'), unit
+
+
+def not_finished(unit: list[UdevDevice]) -> tuple[str, list[UdevDevice]]:
+    return RULES[0], [*map(unfinished, unit)]
+
+
+def not_read(_: list[UdevDevice]) -> tuple[str, list[UdevDevice]]:
+    return RULES[0], []
+
+
+@pytest.mark.parametrize("state", [without_node, not_matched, not_finished, not_read])
+def test_the_unit_of_a_pod_is_there_although_it_is_not_offered(
+    state: Callable[[list[UdevDevice]], tuple[str, list[UdevDevice]]],
+) -> None:
+    first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
+    node, link = held(RULES[0], *first)
+    rules, there = state(first)
+    cannot = unread(second) if there else unread(first) + unread(second)
+    for _ in range(2):
+        node.look(rules, *there, unread=cannot)
+        node.now += 2 * TWO_AFTER_S
+    node.look(RULES[0], unread=unread(second))
+    node.look(RULES[0], *second)
+    assert node.links()[link] is None
 
 
 def test_it_is_remembered_that_they_are_twins() -> None:

@@ -113,6 +113,11 @@ class Seen(NamedTuple):
         return self.incarnation not in (_GONE, _MIXED)
 
     @property
+    def is_guess(self) -> bool:
+        """Whether it was not seen since its number was a guess: it may be any of those that are not there."""
+        return self.is_late and not self.order
+
+    @property
     def is_mixed(self) -> bool:
         """Whether it may be one of several that have come in another order, all of which are in doubt."""
         return self.incarnation == _MIXED

@@ -44,7 +44,7 @@ class Holding:
     device    the id of the device behind it
     shared    whether other containers may have the device at the same time
     listed    whether the kubelet that runs now has listed it in PodResources since it was given
-    given     when Allocate gave it, on the clock of `remember`; None when that was before a restart
+    given     when Allocate gave it, on the clock of `remember`; None if that was before a restart (`resumed`)
     links     the links that the answer named. () where the answer is not known or named none, and for the
               one link of a device that is not grouped: while the device is Healthy, that leads to it unless
               an edit has made it a group

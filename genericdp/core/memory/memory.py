@@ -264,5 +264,9 @@ def of_any_boot(memory: Memory) -> Memory:
 
 def resumed(memory: Memory, now: float) -> Memory:
     """The memory with which a daemon starts at `now`."""
+    held = memory.held
+    if memory.is_untold:
+        # When Allocate gave it is not saved. Since then, it is no guess which device an id means.
+        held = {id_: replace(holding, given=now) for id_, holding in held.items()}
     is_untold = memory.is_untold or not memory.devices
-    return replace(memory, answered=resumed_at(memory.answered, now), is_untold=is_untold)
+    return replace(memory, held=held, answered=resumed_at(memory.answered, now), is_untold=is_untold)

@@ -119,7 +119,13 @@ def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:
         if id_ in given or (known.absent_since is not None and id_ not in new)
     }
     units = {known.device.unit for known in devices.values()}
-    return replace(memory, devices=devices, ties=dict.fromkeys(memory.ties.keys() & units, ""), siblings={})
+    spots = {spot.of_all for id_ in given & devices.keys() for spot in devices[id_].device.spots}
+    return replace(
+        memory,
+        devices=devices,
+        ties=dict.fromkeys(memory.ties.keys() & units, ""),
+        siblings={spot: memory.siblings[spot] for spot in memory.siblings.keys() & spots},
+    )
 
 
 def is_hasty(before: Memory, after: Memory) -> bool:

@@ -7,7 +7,9 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
 from genericdp.core.memory.answer import Answer, Named
-from tests.scenes.builders import a_usb_device, a_usb_node
+from genericdp.core.memory.held import PODS_SETTLE_S
+from genericdp.core.memory.memory import Memory, resumed
+from tests.scenes.builders import a_usb_device, a_usb_node, a_usb_serial
 from tests.scenes.edits import Node, rule
 
 RULES = rule("x", 'unplug_grace = "1s"')
@@ -131,3 +133,54 @@ def test_a_sibling_that_is_remembered_stays_with_its_pod() -> None:
     node.look(RULES, *a_card(0))
     told = node.look(RULES, *a_card(0, 1), answer=begun(node, SECOND))
     assert told == {FIRST: "Healthy", SECOND: "only its id is known"}
+
+
+def unreadable(node: Node) -> Answer:
+    """What is known when the daemon starts and the kubelet's checkpoint cannot be read."""
+    return Answer(frozenset(), node.now, complete=False, checkpointed=None, first=True)
+
+
+def full(node: Node, *held: str) -> Answer:
+    """The first full answer of PodResources."""
+    node.now += PODS_SETTLE_S
+    ids = frozenset(("example.com/x", id_) for id_ in held)
+    return Answer(ids, node.now, complete=True, checkpointed=None)
+
+
+@pytest.mark.parametrize("older", [(), ("x_A",)])
+@pytest.mark.parametrize("leaves", ["before", "with"])
+@pytest.mark.parametrize("restarts", [True, False])
+def test_what_was_given_since_keeps_its_number_when_an_answer_tells_of_an_older_pod(
+    older: tuple[str, ...], leaves: str, *, restarts: bool
+) -> None:
+    stick, (card, first, second) = a_usb_serial(9, port="2", serial="A"), a_card(0, 1)
+    node = Node()
+    node.memory = resumed(Memory(), node.now)
+    told = node.look(RULES, stick, card, first, second, answer=unreadable(node))
+    assert {*told} == {"x_A", FIRST, SECOND}
+    node.allocate(FIRST)
+    if restarts:
+        node.memory = resumed(saved.load(saved.dump(node.memory)), node.now)
+    if leaves == "before":
+        node.look(RULES, stick, card, second)
+    node.look(RULES, stick, card, second, answer=full(node, *older, FIRST))
+    assert node.links()[FIRST] is None
+    node.look(RULES, stick, card, first, second)
+    assert (node.links()[FIRST], node.links()[SECOND]) == ("/dev/ttyACM0", "/dev/ttyACM1")
+
+
+@pytest.mark.parametrize("older", [(), ("x_A",)])
+@pytest.mark.parametrize("restarts", [True, False])
+def test_what_was_given_since_is_not_forgotten_when_an_answer_tells_of_an_older_pod(
+    older: tuple[str, ...], *, restarts: bool
+) -> None:
+    one, other = a_usb_serial(0, port="2", serial="A"), a_usb_serial(1, port="3", serial="C")
+    node = Node()
+    node.memory = resumed(Memory(), node.now)
+    node.look(RULES, one, other, answer=unreadable(node))
+    node.allocate("x_C")
+    if restarts:
+        node.memory = resumed(saved.load(saved.dump(node.memory)), node.now)
+    node.look(RULES, one, answer=begun(node, "x_C", *older))
+    told = node.look(rule("y"), one, other)
+    assert told["y_C"] == "a pod may still hold it as x_C of example.com/x"

@@ -81,15 +81,15 @@ class Home(NamedTuple):
         return not known.held.isdisjoint(alike.ids) or not _others(known, known.held, alike.value)
 
     def may_be_by_value(self, number: int, value: Value) -> bool:
-        """Whether a number was that of a value under whatever id, and a pod holds no other value there."""
-        known = self.known.get(number)
-        return known is not None and value in known.ids.values() and not _others(known, known.held, value)
+        """Whether a number was that of a value, under whatever id."""
+        return number in self.known and value in self.known[number].ids.values()
 
     def has_said(self, number: int, basis: str) -> bool:
         """Whether it is known which value of these properties what had a number has."""
-        known, seen = self.known.get(number), self.before[number]
-        is_guess = seen.is_late and not seen.order
-        return known is not None and not is_guess and any(v.basis == basis for v in known.ids.values())
+        known = self.known.get(number)
+        if known is None or self.before[number].is_guess:
+            return False
+        return any(value.basis == basis for value in known.ids.values())
 
     def may_hold(self, missing: Iterable[int], sure: Iterable[int]) -> bool:
         """Whether a pod may hold one of the missing siblings, or one that was at another spot.

@@ -231,7 +231,7 @@ def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool
     seen = [before[number] for number in numbers]
     if len(seen) > 1 and any(each.is_late or each.is_mixed for each in seen):
         return True
-    return any(each.is_late and not each.order for each in seen)
+    return any(each.is_guess for each in seen)
 
 
 def _may_have_come(known: Known | None, new: Iterable[UdevDevice], told: Told) -> bool:

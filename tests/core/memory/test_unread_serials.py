@@ -371,3 +371,33 @@ def test_a_sibling_that_waits_does_not_take_the_place_of_the_one_that_a_pod_got(
             node.memory = saved.load(saved.dump(node.memory, "boot"), "boot")
     node.look(rules, *card(now, 2, 0, 1))
     assert node.links()[link] == "/dev/ttyUSB0"
+
+
+EDITED = {
+    "renamed": (rule("ftdi"), rule("other")),
+    "identity": (rule("ftdi"), rule("ftdi", 'identity = ["ID_SERIAL"]')),
+    "identity undone": (rule("ftdi", 'identity = ["ID_SERIAL"]'), rule("ftdi")),
+    "an earlier rule": (rule("ftdi"), rule("other") + rule("ftdi")),
+}
+
+
+@pytest.mark.parametrize(("before", "after"), EDITED.values(), ids=EDITED)
+@pytest.mark.parametrize("meanwhile", ["seen to leave", "at once", "restart", "boot"])
+def test_it_waits_where_the_unit_of_a_pod_was_last_seen_under_the_id_that_an_edit_gave_it(
+    before: str, after: str, meanwhile: str
+) -> None:
+    node, id_ = held(before, *at("1", 0, "A5"))
+    node.look(after, *at("1", 0, "A5"))
+    node.look(after, *at("2", 0, "A5"))
+    assert node.links()[f"held+{id_}"] == "/dev/ttyUSB0"
+    if meanwhile == "seen to leave":
+        node.look(after)
+    elif meanwhile != "at once":
+        restart(node, meanwhile)
+    for _ in range(2):
+        assert healthy(node.look(after, *at("2", 1, None))) == set()
+        assert [*refusals(node).values()] == [UNREAD.replace(ID, id_)]
+    # At another port, it would have to be another unit.
+    assert len(healthy(node.look(after, *at("3", 1, None)))) == 1
+    assert healthy(node.look(after, *at("2", 1, "A5"))) == set()
+    assert node.links()[f"held+{id_}"] == "/dev/ttyUSB1"

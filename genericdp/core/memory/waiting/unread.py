@@ -5,6 +5,7 @@ The rules of this file:
 * The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, it has
   none. So a device may be the one that a pod holds if it has the same model and port, and exactly one of the
   two has a serial number. It waits until the held one is found elsewhere.
+* Where the unit of a pod was last seen is also known from the id that edited rules gave it since.
 * None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again
   anyway. Under an id that was known before, only the node that the pod holds waits.
 * The device descriptor is not evidence: a chip that could not read its configuration reports that it has no
@@ -96,6 +97,23 @@ class Unread:
             yield from _had_of(id_, known.device)
         for spot, model in earlier.items():
             yield _Had(id_, spot, model)
+        for own in known.spots:
+            for spot, model in self._absent.get((own.serial, own.within), ()) if own.serial else ():
+                yield _Had(id_, spot, model)
+
+    @cached_property
+    def _absent(self) -> Mapping[tuple[str, str], Sequence[tuple[Spot, str]]]:
+        """Serial number and place -> where nodes were last seen that are not plugged in, under whatever id.
+
+        After an edit, a unit is remembered under another id than the one that a pod holds.
+        """
+        found: dict[tuple[str, str], list[tuple[Spot, str]]] = {}
+        for id_, known in self._devices.items():
+            offer = self._offers.get(known.resource)
+            if offer is None or offer.called(id_) is None:
+                for spot, model in known.device.spots_with_models:
+                    found.setdefault((spot.serial, spot.within), []).append((spot, model))
+        return found
 
     def _present_of(self, id_: str) -> Iterator[_Had]:
         now = self._now(id_)

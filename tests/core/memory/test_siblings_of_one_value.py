@@ -94,20 +94,6 @@ def test_one_that_comes_with_its_value_while_another_one_is_away_leaves_the_othe
     assert (told[id_], node.links()[link]) == (IN_DOUBT, None)
 
 
-@pytest.mark.parametrize("there", [(0, 2), (1, 2)])
-def test_nor_does_the_value_of_a_kit_tell_one_that_has_another_value(there: tuple[int, ...]) -> None:
-    """Such a rule is a mistake: the id of the kit depends on which nodes are there."""
-    kit, boards = RULES["kit by identity"], ("1", "1", "2")
-    node, third = Booting(), a_port(6, 12, "2")
-    node.look(kit, a_port(4, 10), a_port(5, 11), third)
-    link = node.give(kit, third)
-    node.reboot()
-    node.look(kit)
-    told = node.look(kit, *(a_port(4 + n, 20 + n, boards[part]) for n, part in enumerate(there)))
-    assert {*told.values()} == {IN_DOUBT}
-    assert links(node)[link] is None
-
-
 @by_all
 def test_all_that_come_together_are_those_that_were_missing(before: str, after: str) -> None:
     """In the order of their paths, whatever ids an edit has given them meanwhile."""

@@ -81,8 +81,9 @@ class Home(NamedTuple):
         return not known.held.isdisjoint(alike.ids) or not _others(known, known.held, alike.value)
 
     def may_be_by_value(self, number: int, value: Value) -> bool:
-        """Whether a number was that of a value, under whatever id."""
-        return number in self.known and value in self.known[number].ids.values()
+        """Whether a number was that of a value under whatever id, and a pod holds no other value there."""
+        known = self.known.get(number)
+        return known is not None and value in known.ids.values() and not _others(known, known.held, value)
 
     def has_said(self, number: int, basis: str) -> bool:
         """Whether it is known which value of these properties what had a number has."""

@@ -1,10 +1,14 @@
-"""A kit of one unit at a time, grouped by a property: an edit that divides it gives no pod's unit away."""
+"""Kits whose units get to other pods, after an edit that divides the kit, or at another port."""
 
 from dataclasses import replace
 
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.memory import saved
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.held import PODS_SETTLE_S
+from genericdp.core.memory.memory import resumed
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
@@ -32,3 +36,44 @@ def test_another_unit_in_the_kit_is_not_the_one_that_has_left(
     node.look(rule(edit), *back, *a_unit("4", 1, 2, other))
     free = [each for offer in node.inventory.offers.values() for each in offer.ids.values() if each.healthy]
     assert back[-1].device_node not in {each.path for device in free for each in device.nodes}
+
+
+HUBS = rule(
+    "x", 'group_by = { ID_MODEL_ID = "b0b0" }', match='{ SUBSYSTEM = "tty", usb = { port = "1.*" } }'
+) + rule("z")
+
+
+def behind_hub(port: str, plug: int, serial: str) -> list[UdevDevice]:
+    """A stick, behind a hub without a serial number if its port has a dot."""
+    usb = a_usb_device(port, serial=serial, devnum=plug)
+    if "." in port:
+        hub = a_usb_device(port[0], product="b0b0", serial=None, devnum=99)
+        usb = replace(usb, parent=replace(hub, properties={**hub.properties, "TYPE": "9/0/1"}))
+    usb = replace(usb, incarnation=100 * plug)
+    tty = a_usb_node(usb, "tty", f"ttyUSB{plug}", number=f"c 188:{plug}")
+    return [usb, replace(tty, incarnation=100 * plug + 1)]
+
+
+@pytest.mark.parametrize("back", ["1.1", "1.2"])
+def test_a_unit_that_another_pod_got_elsewhere_waits_in_the_kit_until_that_pod_is_gone(back: str) -> None:
+    node, other = Node(), behind_hub("1.3", 9, "B")
+    (kit,) = node.look(HUBS, *behind_hub("1.1", 1, "A"), *other)
+    node.allocate(kit)
+    node.look(HUBS, *other)
+    node.look(HUBS, *behind_hub("2", 2, "A"), *other)
+    node.allocate("z_A")
+    node.look(HUBS, *behind_hub("2", 2, "A"), *other)
+    node.look(HUBS, *other)
+    for _ in range(3):
+        told = node.look(HUBS, *behind_hub(back, 3, "A"), *other)
+        assert told == {
+            kit: "a pod may still hold it as z_A of example.com/z",
+            "z_A": "it is unplugged",
+        }
+        assert {*node.inventory.links().values()} == {None}
+        node.memory = resumed(saved.load(saved.dump(node.memory, "this"), "this"), node.now)
+    node.now += PODS_SETTLE_S
+    only_kit = Answer(frozenset({("example.com/x", kit)}), node.now, complete=True)
+    node.look(HUBS, *behind_hub(back, 3, "A"), *other, answer=only_kit)
+    assert node.look(HUBS, *behind_hub(back, 3, "A"), *other)[kit] == "Healthy"
+    assert "/dev/ttyUSB3" in node.inventory.links().values()

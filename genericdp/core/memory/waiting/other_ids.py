@@ -158,14 +158,16 @@ class _Others:
         """The other devices of the same unit that pods got, perhaps at another port, and where it is now."""
         for spot, model in device.spots_with_models:
             others = self._whereabouts.at_other_ports(spot, model, device)
-            if others.keys() <= {device.id} or self._has_stayed(device, spot):
+            if others.keys() <= {device.id}:
                 continue
             # All of them may be twins: what is the same for each is asked once.
             may_be_twin = self._may_be_twin(device, spot, model)
             is_tied = device.id in self.held and self._is_tied(device, spot)
             is_own = self._is_own(device.id, spot)
+            has_stayed = self._has_stayed(device, spot)
             for id_, only_by_values in others.items():
-                if id_ == device.id:
+                # A serial number that tells units apart says that both are this one.
+                if id_ == device.id or (has_stayed and (only_by_values or may_be_twin)):
                     continue
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known

@@ -401,3 +401,10 @@ def test_it_waits_where_the_unit_of_a_pod_was_last_seen_under_the_id_that_an_edi
     assert len(healthy(node.look(after, *at("3", 1, None)))) == 1
     assert healthy(node.look(after, *at("2", 1, "A5"))) == set()
     assert node.links()[f"held+{id_}"] == "/dev/ttyUSB1"
+
+
+def test_what_never_had_a_serial_number_is_only_known_by_its_port() -> None:
+    node, _ = held(rule("ftdi"), *at("1", 0, None))
+    node.look(rule("ftdi"), *at("1", 0, None), *at("2", 1, None))
+    node.look(rule("ftdi"))
+    assert healthy(node.look(rule("ftdi"), *at("2", 1, "A5"))) == {ID}

@@ -167,7 +167,7 @@ class _Others:
             has_stayed = self._has_stayed(device, spot)
             for id_, only_by_values in others.items():
                 # A serial number that tells units apart says that both are this one.
-                if id_ == device.id or (has_stayed and (only_by_values or may_be_twin)):
+                if id_ == device.id or (has_stayed and may_be_twin):
                     continue
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known

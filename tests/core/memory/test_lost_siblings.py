@@ -184,3 +184,27 @@ def test_what_was_given_since_is_not_forgotten_when_an_answer_tells_of_an_older_
     node.look(RULES, one, answer=begun(node, "x_C", *older))
     told = node.look(rule("y"), one, other)
     assert told["y_C"] == "a pod may still hold it as x_C of example.com/x"
+
+
+def test_the_numbers_of_what_was_not_given_since_are_taken_back() -> None:
+    stick, (card, first, second) = a_usb_serial(9, port="2", serial="A"), a_card(0, 1)
+    node = Node()
+    node.memory = resumed(Memory(), node.now)
+    node.look(RULES, stick, card, second, answer=unreadable(node))
+    node.look(RULES, stick, card, first, second)
+    assert (node.links()[FIRST], node.links()[SECOND]) == ("/dev/ttyACM1", "/dev/ttyACM0")
+    node.look(RULES, stick, card, first, second, answer=full(node, "x_A"))
+    assert (node.links()[FIRST], node.links()[SECOND]) == ("/dev/ttyACM0", "/dev/ttyACM1")
+
+
+@pytest.mark.parametrize("untold", [True, False])
+def test_after_a_restart_what_is_held_counts_as_given_only_if_nobody_has_told_what_pods_held(
+    *, untold: bool
+) -> None:
+    node = Node()
+    node.memory = resumed(Memory(), node.now)
+    first = unreadable(node) if untold else begun(node)
+    node.look(RULES, a_usb_serial(9, serial="A"), answer=first)
+    node.allocate("x_A")
+    after = resumed(saved.load(saved.dump(node.memory)), node.now)
+    assert [holding.given for holding in after.held.values()] == [node.now if untold else None]

@@ -123,6 +123,16 @@ def test_only_units_on_usb_of_which_nothing_is_known_are_remembered_as_unread() 
     assert node.memory.unread == {}
 
 
+def test_what_left_within_a_minute_may_be_what_answers_later() -> None:
+    first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
+    node, link = held(RULES[0], *first)
+    node.look(RULES[0], *first, unread=unread(second))
+    node.look(RULES[0], unread=unread(second))
+    node.now += 2 * TWO_AFTER_S
+    node.look(RULES[0], *second)
+    assert node.links()[link] == "/dev/ttyUSB1"
+
+
 def test_what_was_beside_it_is_forgotten_with_its_device() -> None:
     first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
     node = Node()

@@ -225,8 +225,7 @@ def identify(
     port = place.port
     if isinstance(wanted, tuple):
         values = [_required(property_of, name) for name in wanted]
-        key = values[0] if len(values) == 1 else ascii(values)
-        return Identity(basis_of(*wanted), key, "-".join(values), within, port, order)
+        return Identity(basis_of(*wanted), key_of(values), "-".join(values), within, port, order)
     if place.untold:
         raise UnidentifiedError(why_untold(place.untold))
     if wanted == "serial" and place.serial is not None:
@@ -237,6 +236,11 @@ def identify(
     if is_name:
         return Identity("name", port.readable, port.readable, within, port, order)
     return Identity("port", port.exact, port.readable, within, port, order)
+
+
+def key_of(values: Sequence[str]) -> str:
+    """The key of what these values of properties identify."""
+    return values[0] if len(values) == 1 else ascii(values)
 
 
 def _required(property_of: Callable[[str], str | None], name: str) -> str:

@@ -102,6 +102,15 @@ class Device:
     before: tuple[Spot, ...] = ()
     across: tuple[Spot, ...] = ()
 
+    def is_beside(self, spot: Spot, offered: Iterable["Device"]) -> bool:
+        """Whether this is a sibling of the node at a spot, which may have the same properties.
+
+        That is so unless the id of an offered device says that it has others.
+        """
+        if all(each.of_all != spot.of_all for each in self.spots):
+            return False
+        return all(spot not in each.spots or each.key_hash == self.key_hash for each in offered)
+
     @property
     def healthy(self) -> bool:
         return self.health is Health.HEALTHY

@@ -19,7 +19,7 @@ class Alike(NamedTuple):
     """What is told of a sibling by a rule that names properties.
 
     ids    those that it and the others with the same values may have. Such an id means these values, so the
-           number that is remembered of it is that of the same sibling
+           number that is remembered of it is that of the same sibling. None if no rule takes it
     value  what these ids say of properties
     """
 

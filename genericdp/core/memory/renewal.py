@@ -6,10 +6,10 @@ The rules of this file:
   got. As long as the pod holds the id, the id means what the pod got.
 * A link that a pod got leads to what it led to, or nowhere.
 * A device with a node that another pod got is not what the first pod got, whatever else it has.
-* A volume may get another name, and another volume its name, while a pod has it: then the id means neither.
-  The same goes for a device of several volumes, as long as the link of one would lead to another one.
-* An earlier release took several units for one. An id that a pod got then means the unit with the properties
-  that the rule names. If several units have them, it means none of them until the pod has gone.
+* A volume may get another name, and another one its name, while a pod has it: then the id means neither. Nor
+  does that of a device of several volumes, as long as the link of one would lead to another one.
+* An earlier release took several units for one. Such an id means the one with the properties that the rule
+  names; if several have them, none of them until the pod has gone.
 """
 
 from collections import defaultdict
@@ -237,11 +237,11 @@ class Renewal:
         known, now = self.devices[id_], self._by_properties.get(id_)
         if is_of_number(spot) and not (is_of_node(spot) or known.is_of_this_boot):
             return True  # after a boot, another bare node may have its number
-        return (
-            now is not None
-            and (is_part or (spot in known.device.spots and spot not in known.earlier))
+        return now is not None and (
+            (is_part or (spot in known.device.spots and spot not in known.earlier))
             and not self.plugged.is_unread(spot)
             and has_left(known, now, self.nodes)
+            and not (self.plugged.is_taken(spot) and now.is_beside(spot, self._offered))
         )
 
     @cached_property

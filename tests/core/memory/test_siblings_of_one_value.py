@@ -123,3 +123,52 @@ def test_two_rules_that_take_one_each_tell_them_apart(names: tuple[int, int]) ->
     told = node.look(rules, *(a_port(n, 20 + n, name=name) for name, n in zip("ab", names, strict=True)))
     assert told == dict.fromkeys(ids, "Healthy")
     assert [node.links()[id_] for id_ in ids] == [f"/dev/ttyS{n}" for n in names]
+
+
+EDITS_OF_MATCH = ['identity = ["BOARD"]', 'group_by = "BOARD"', 'group_by = "parent"\nidentity = ["BOARD"]']
+
+
+def only(n: int, keys: str) -> str:
+    return rule("x", keys, match=f'{{ SUBSYSTEM = "tty", ACME_PORT = "{n}" }}')
+
+
+@pytest.mark.parametrize("keys", EDITS_OF_MATCH)
+@pytest.mark.parametrize("edit", ["while it is there", "over the boot"])
+def test_another_one_that_an_edited_rule_takes_is_not_what_a_pod_got(keys: str, edit: str) -> None:
+    node, both = Booting(), (a_port(4, 10, name="1"), a_port(5, 11, name="2"))
+    link = node.give(only(1, keys), *both)
+    if edit == "while it is there":
+        node.look(only(2, keys), *both)
+    node.reboot()
+    again = (a_port(4, 20, name="1"), a_port(5, 21, name="2"))
+    for _ in range(2):
+        node.look(only(2, keys), *again)
+        assert links(node).get(link) is None
+    node.look(only(1, keys), *again)
+    assert links(node)[link] == "/dev/ttyS4"
+
+
+@pytest.mark.parametrize("keys", EDITS_OF_MATCH)
+@pytest.mark.parametrize("part", [1, 2])
+def test_one_that_the_rule_does_not_take_does_not_matter_after_a_boot(keys: str, part: int) -> None:
+    node, both = Booting(), (a_port(4, 10, name="1"), a_port(5, 11, name="2"))
+    link = node.give(only(part, keys), *both)
+    for boot in (20, 30):
+        node.reboot()
+        again = (a_port(4, boot, name="1"), a_port(5, boot + 1, name="2"))
+        assert "Healthy" in node.look(only(part, keys), *again).values()
+        assert links(node)[link] == f"/dev/ttyS{3 + part}"
+
+
+@pytest.mark.parametrize("keys", ['identity = ["BOARD"]', 'group_by = "BOARD"'])
+def test_one_is_not_what_cannot_be_read_although_it_has_its_value(keys: str) -> None:
+    node, rules = Booting(), rule("x", keys)
+    first, second = a_port(4, 10), a_port(5, 11)
+    told = node.look(rules, first, unread=[second.sys_path])
+    node.allocate(*told)
+    node.look(rules, first, unread=[second.sys_path])
+    (link,) = (link for link, path in node.links().items() if path is not None)
+    node.restart()
+    for _ in range(2):
+        assert "Healthy" not in node.look(rules, second, unread=[first.sys_path]).values()
+        assert links(node)[link] is None

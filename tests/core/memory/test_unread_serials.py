@@ -378,6 +378,10 @@ EDITED = {
     "identity": (rule("ftdi"), rule("ftdi", 'identity = ["ID_SERIAL"]')),
     "identity undone": (rule("ftdi", 'identity = ["ID_SERIAL"]'), rule("ftdi")),
     "an earlier rule": (rule("ftdi"), rule("other") + rule("ftdi")),
+    "property": (rule("ftdi"), rule("ftdi", 'identity = ["ID_MODEL"]')),
+    "port": (rule("ftdi"), rule("ftdi", 'identity = "port"')),
+    "group": (rule("ftdi"), rule("ftdi", 'group_by = "ID_MODEL"')),
+    "kit": (rule("ftdi"), rule("ftdi", 'group_by = "all"')),
 }
 
 

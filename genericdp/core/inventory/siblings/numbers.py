@@ -70,7 +70,8 @@ def number(
     came = [path for path in seen if path not in home.stayed]
     missing = sorted(before.keys() - home.stayed.values())
     is_unsettled = bool(came and (missing or home.former)) and not spot.is_anonymous
-    arrivals = {path: seen[path] for path in came} if is_unsettled else {}
+    # What cannot be read may have the same value.
+    arrivals = {path: seen[path] for path in came} if is_unsettled and not is_one_unread else {}
     seats = _seats(arrivals, missing, home, spot, told)
     sure = {**home.stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
@@ -192,7 +193,7 @@ class _Seats(NamedTuple):
 def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: Spot, told: Told) -> _Seats:
     alike: dict[Alike, list[str]] = {}
     for path in came:
-        if path in told:
+        if path in told and told[path].ids:
             alike.setdefault(told[path], []).append(path)
     # A number may be remembered of several values: after an edit, or of siblings that came in place of each
     # other. It is that of the one that a pod may hold.
@@ -209,9 +210,13 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
     disputed = False
     for each, numbers in had.items():
         apart = at_others.intersection(each.ids).difference(*map(home.ids, numbers))
-        is_told = len(numbers) == len(alike[each]) and all(times[number] == 1 for number in numbers)
+        # Those that no rule takes, or not any more, have none of the ids, but may have had a number.
+        same = [
+            path for path in came if path in alike[each] or (path in told and told[path] == ((), each.value))
+        ]
+        is_told = len(numbers) == len(same) and all(times[number] == 1 for number in numbers)
         is_late = _may_be_others(numbers, home.before)
-        is_ordered = not is_late and _came_in_order(spot, [came[path] for path in alike[each]])
+        is_ordered = not is_late and _came_in_order(spot, [came[path] for path in same])
         is_alone = all(home.is_of(number, each) for number in numbers)
         # Of several with one value, some may be those of another unit.
         is_own = len(numbers) == 1 or {*numbers}.isdisjoint(home.foreign)
@@ -219,8 +224,13 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
         silent = (number for number in missing if not home.has_said(number, each.value.basis))
         may_be_others = len(came) != len(missing) and any(number not in numbers for number in silent)
         if is_told and is_alone and is_own and is_ordered and not may_be_others and not apart:
-            taken |= zip(alike[each], numbers, strict=True)
+            taken |= zip(same, numbers, strict=True)
             continue
+        if len(same) > len(alike[each]) and len(came) == len(missing) and not apart:
+            # All are back, and their order tells.
+            by_order = {number for path, number in zip(came, missing, strict=False) if path in same}
+            if by_order.issuperset(numbers):
+                continue
         # One that was at another spot is known by its value, unless several have come with it.
         disputed = disputed or bool(numbers) or (bool(apart) and not len(apart) == len(alike[each]) == 1)
     return _Seats(taken, disputed)

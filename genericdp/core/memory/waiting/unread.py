@@ -110,8 +110,11 @@ class Unread:
         found: dict[tuple[str, str], list[tuple[Spot, str]]] = {}
         for id_, known in self._devices.items():
             offer = self._offers.get(known.resource)
-            if offer is None or offer.called(id_) is None:
-                for spot, model in known.device.spots_with_models:
+            now = None if offer is None else offer.called(id_)
+            # An id that says nothing of serial numbers is the same when none could be read.
+            there = set[str]() if now is None else {spot.serial for spot in now.spots}
+            for spot, model in known.device.spots_with_models:
+                if spot.serial not in there:
                     found.setdefault((spot.serial, spot.within), []).append((spot, model))
         return found
 

@@ -103,13 +103,14 @@ class Device:
     across: tuple[Spot, ...] = ()
 
     def is_beside(self, spot: Spot, offered: Iterable["Device"]) -> bool:
-        """Whether this is a sibling of the node at a spot, which may have the same properties.
+        """Whether this is a sibling of the node at a spot, which may have the same values of properties.
 
-        That is so unless the id of an offered device says that it has others.
+        That is so unless the id of an offered device says that it has other values of these.
         """
-        if all(each.of_all != spot.of_all for each in self.spots):
-            return False
-        return all(spot not in each.spots or each.key_hash == self.key_hash for each in offered)
+        told = (each for each in offered if each.basis == self.basis and each.key_hash != self.key_hash)
+        return any(each.of_all == spot.of_all for each in self.spots) and all(
+            spot not in each.spots for each in told
+        )
 
     @property
     def healthy(self) -> bool:

@@ -266,7 +266,7 @@ def resumed(memory: Memory, now: float) -> Memory:
     """The memory with which a daemon starts at `now`."""
     held = memory.held
     if memory.is_untold:
-        # When Allocate gave it is not saved. Since then, it is no guess which device an id means.
+        # The time of Allocate is not saved. An id that was given since the start is not a guess.
         held = {id_: replace(holding, given=now) for id_, holding in held.items()}
     is_untold = memory.is_untold or not memory.devices
     return replace(memory, held=held, answered=resumed_at(memory.answered, now), is_untold=is_untold)

@@ -241,7 +241,7 @@ class Renewal:
             (is_part or (spot in known.device.spots and spot not in known.earlier))
             and not self.plugged.is_unread(spot)
             and has_left(known, now, self.nodes)
-            and not (self.plugged.is_taken(spot) and now.is_beside(spot, self._offered))
+            and not now.is_beside(spot, self._offered)
         )
 
     @cached_property

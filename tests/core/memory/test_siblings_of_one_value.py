@@ -149,6 +149,19 @@ def test_another_one_that_an_edited_rule_takes_is_not_what_a_pod_got(keys: str, 
 
 
 @pytest.mark.parametrize("keys", EDITS_OF_MATCH)
+@pytest.mark.parametrize("other", ["", 'identity = "port"', 'identity = ["ACME_PORT"]'])
+def test_nor_is_it_if_another_rule_takes_what_the_pod_got(keys: str, other: str) -> None:
+    node, both = Booting(), (a_port(4, 10, name="1"), a_port(5, 11, name="2"))
+    link = node.give(only(1, keys), *both)
+    edited = only(2, keys) + rule("y", other, match='{ SUBSYSTEM = "tty", ACME_PORT = "1" }')
+    node.look(edited, *both)
+    node.reboot()
+    for _ in range(2):
+        node.look(edited, a_port(4, 20, name="1"), a_port(5, 21, name="2"))
+        assert links(node).get(link) is None
+
+
+@pytest.mark.parametrize("keys", EDITS_OF_MATCH)
 @pytest.mark.parametrize("part", [1, 2])
 def test_one_that_the_rule_does_not_take_does_not_matter_after_a_boot(keys: str, part: int) -> None:
     node, both = Booting(), (a_port(4, 10, name="1"), a_port(5, 11, name="2"))

@@ -12,28 +12,27 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.claims import Claim, Claims
 from genericdp.core.inventory.compose import Composer
 from genericdp.core.inventory.group import (
     Group,
-    find_property,
+    Member,
+    empty_group,
     gather,
     identity_of,
     in_common,
     is_told_by_properties,
-    key_of,
 )
-from genericdp.core.inventory.identity import Identity, UnidentifiedError, assign, basis_of, hash_of
+from genericdp.core.inventory.identity import Identity, UnidentifiedError, assign
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.naming.links import links_of
 from genericdp.core.inventory.offer import Device, Offer, in_order
-from genericdp.core.inventory.past import NO_PAST, Past, Ties, Twins, Value, value_of, with_twins
+from genericdp.core.inventory.past import NO_PAST, Past, Ties, Twins, value_of, with_twins
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Alike, Told
 from genericdp.core.inventory.shared import shared_nodes
 from genericdp.core.inventory.sorting import Nodes, Sorting
 from genericdp.core.inventory.twins import SideBySide, twins_of
-from genericdp.core.rules.grouping import SameProperty
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.settings import AnswerBy
 from genericdp.core.rules.template import MissingPropertyError
@@ -107,17 +106,27 @@ class Builder:
                 identified, _ = self._identified(resource, nodes)
                 identities = [identity for _, identity in identified]
                 assigned = assign(resource.name, identities, self._domain, past, self._count_at)
-                values: set[Value] = set()
                 for (group, identity), ids in zip(identified, assigned.alike, strict=True):
                     alike = Alike(ids, value_of(identity.basis, identity.value_hash))
                     told |= {member.device.sys_path: alike for member in group.members}
-                    values.add(alike.value)
-                # What the rule does not take, or not any more, may have the same value.
+                # What the rule does not take, or not any more, may have the same values.
                 for path in open_ - nodes.taken.keys():
-                    value = _value_of(resource, self.claims.examined[path].device)
-                    if value in values:
-                        others.setdefault(path, Alike((), value))
+                    alone = self._identity_alone(resource, self.claims.examined[path].device)
+                    if alone is not None:
+                        others.setdefault(path, Alike((), value_of(alone.basis, alone.value_hash)))
         return {**others, **told}
+
+    def _identity_alone(self, resource: Resource, node: UdevDevice) -> Identity | None:
+        """The identity that a node alone would have if the resource took it; None if it would have none."""
+        common = in_common(resource.group_by, node)
+        if common is None:
+            return None
+        group = empty_group(resource, common, self.claims)
+        group.members.append(Member(Claim(resource, 0), node, self.claims.place(node)))
+        try:
+            return identity_of(group)
+        except UnidentifiedError:
+            return None
 
     def _identified(
         self, resource: Resource, nodes: Nodes
@@ -205,17 +214,6 @@ class Builder:
             doubted=assigned.doubted,
             untold=assigned.untold,
         )
-
-
-def _value_of(resource: Resource, node: UdevDevice) -> Value:
-    """What an id of the resource would say of properties for this node, whether the rule takes it or not."""
-    grouping, names = resource.group_by, resource.identity if isinstance(resource.identity, tuple) else ()
-    if isinstance(grouping, SameProperty):
-        names = tuple(dict.fromkeys((*names, grouping.name)))
-    common = in_common(grouping, node)
-    above = (common,) if isinstance(common, UdevDevice) else ()
-    values = [find_property(name, *above, node, within_unit=True) or "" for name in names]
-    return Value(basis_of(*names), hash_of(basis_of(*names), key_of(values))) if all(values) else Value()
 
 
 @dataclass(frozen=True, slots=True)

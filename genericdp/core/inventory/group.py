@@ -124,7 +124,7 @@ def gather(
         else:
             key = common if isinstance(common, str) else common.sys_path
             if key not in groups:
-                groups[key] = _group(resource, common, claims)
+                groups[key] = empty_group(resource, common, claims)
             groups[key].members.append(Member(claims.on(device)[0], device, claims.place(device)))
     for group in groups.values():
         if len(group.members) > 1:
@@ -154,7 +154,8 @@ def _disk_of(member: Member) -> str:
     return next(disks, member.place.unit).sys_path
 
 
-def _group(resource: Resource, common: UdevDevice | str, claims: Claims) -> Group:
+def empty_group(resource: Resource, common: UdevDevice | str, claims: Claims) -> Group:
+    """The group of what has this in common (`in_common`), without its members."""
     if isinstance(common, str):
         return Group(resource, None, common)
     return Group(resource, (common, claims.place(common)))
@@ -225,7 +226,8 @@ def identify(
     port = place.port
     if isinstance(wanted, tuple):
         values = [_required(property_of, name) for name in wanted]
-        return Identity(basis_of(*wanted), key_of(values), "-".join(values), within, port, order)
+        key = values[0] if len(values) == 1 else ascii(values)
+        return Identity(basis_of(*wanted), key, "-".join(values), within, port, order)
     if place.untold:
         raise UnidentifiedError(why_untold(place.untold))
     if wanted == "serial" and place.serial is not None:
@@ -236,11 +238,6 @@ def identify(
     if is_name:
         return Identity("name", port.readable, port.readable, within, port, order)
     return Identity("port", port.exact, port.readable, within, port, order)
-
-
-def key_of(values: Sequence[str]) -> str:
-    """The key of what these values of properties identify."""
-    return values[0] if len(values) == 1 else ascii(values)
 
 
 def _required(property_of: Callable[[str], str | None], name: str) -> str:

@@ -185,3 +185,16 @@ def test_one_is_not_what_cannot_be_read_although_it_has_its_value(keys: str) -> 
     for _ in range(2):
         assert "Healthy" not in node.look(rules, second, unread=[first.sys_path]).values()
         assert links(node)[link] is None
+
+
+def test_an_order_that_contradicts_the_values_tells_nothing() -> None:
+    node, keys = Booting(), 'identity = ["BOARD"]'
+
+    def three(since: int, *names: str) -> list[UdevDevice]:
+        boards = {"1": "one", "2": "two", "3": "two"}
+        return [a_port(4 + n, since + n, boards[name], name) for n, name in enumerate(names)]
+
+    link = node.give(only(2, keys), *three(10, "1", "2", "3"))
+    node.reboot()
+    told = node.look(only(2, keys), *three(20, "2", "1", "3"))
+    assert ({*told.values()}, links(node)[link]) == ({IN_DOUBT}, None)

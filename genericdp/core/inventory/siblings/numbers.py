@@ -195,15 +195,7 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
     for path in came:
         if path in told and told[path].ids:
             alike.setdefault(told[path], []).append(path)
-    # A number may be remembered of several values: after an edit, or of siblings that came in place of each
-    # other. It is that of the one that a pod may hold.
-    by_id = {each: [number for number in missing if home.may_be_by_id(number, each)] for each in alike}
-    others = [number for number in missing if all(number not in numbers for numbers in by_id.values())]
-    # An edit may have given what has the same value other ids.
-    had = {
-        each: sorted((*numbers, *(n for n in others if home.may_be_by_value(n, each.value))))
-        for each, numbers in by_id.items()
-    }
+    had = _had(alike, missing, home)
     times = Counter(number for numbers in had.values() for number in numbers)
     at_others = frozenset[str]().union(*(each.ids for each in home.others))
     taken: dict[str, int] = {}
@@ -226,14 +218,28 @@ def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: S
         if is_told and is_alone and is_own and is_ordered and not may_be_others and not apart:
             taken |= zip(same, numbers, strict=True)
             continue
-        if len(same) > len(alike[each]) and len(came) == len(missing) and not apart:
-            # All are back, and their order tells.
-            by_order = {number for path, number in zip(came, missing, strict=False) if path in same}
-            if by_order.issuperset(numbers):
-                continue
+        # If all are back, their order tells which of those that no rule takes they are.
+        by_order = {number for path, number in zip(came, missing, strict=False) if path in same}
+        if len(same) > len(alike[each]) and by_order.issuperset(numbers) and not apart:
+            continue
         # One that was at another spot is known by its value, unless several have come with it.
         disputed = disputed or bool(numbers) or (bool(apart) and not len(apart) == len(alike[each]) == 1)
     return _Seats(taken, disputed)
+
+
+def _had(alike: Iterable[Alike], missing: Sequence[int], home: Home) -> Mapping[Alike, Sequence[int]]:
+    """The numbers of those that are missing and that had each of these values.
+
+    A number may be remembered of several values: after an edit, or of siblings that came in place of each
+    other. It is that of the one that a pod may hold.
+    """
+    by_id = {each: [number for number in missing if home.may_be_by_id(number, each)] for each in alike}
+    others = [number for number in missing if all(number not in numbers for numbers in by_id.values())]
+    # An edit may have given what has the same value other ids.
+    return {
+        each: sorted((*numbers, *(n for n in others if home.may_be_by_value(n, each.value))))
+        for each, numbers in by_id.items()
+    }
 
 
 def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool:

@@ -30,6 +30,9 @@ _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
 _PEER = re.compile(r"(?P<controller>.+)/usb(?P<bus>\d+)/(?P=bus)-0:1\.0/usb(?P=bus)-port(?P<port>\d+)")
 _BEHIND_USB = re.compile(r"/usb(\d+)(?=/|$)((?:/\1-[\d.]+(?=/|$))*)")
 
+#: `/<bus>-<port>.<port>:<configuration>.<interface>`, below the unit
+_INTERFACE = re.compile(r"/\d+-[\d.]+:\d+\.(\d+)(?=/|$)")
+
 
 @dataclass(frozen=True, slots=True)
 class Port:
@@ -205,6 +208,15 @@ def unit_on_usb(path: str) -> tuple[str, str] | None:
     """Which unit on USB something in sysfs is, or is a part of: bus and chain of ports. None elsewhere."""
     found = _BEHIND_USB.search(path)
     return None if found is None else (found[1], found[2].rpartition("-")[2] or "0")
+
+
+def interface_in(path: str) -> str:
+    """The number of the interface of USB to which something in sysfs belongs; "" if it is not in its path.
+
+    That is how the unit says it, in hexadecimal digits, as in its attribute `bInterfaceNumber`.
+    """
+    found = _INTERFACE.match(path.removeprefix(usb_above(path)))
+    return "" if found is None else f"{int(found[1]):02x}"
 
 
 def may_be_at(port: str, path: str) -> bool:

@@ -109,3 +109,19 @@ def test_one_that_is_there_is_no_other_one_although_it_cannot_be_read_again() ->
         rules, *tuners([0], 20), unread=[a_device(TUNERS.sys_path).sys_path, tuner(0, 20).sys_path]
     )
     assert (node.links()[link], [*told.values()]) == ("/dev/dvb/adapter0/frontend0", ["Healthy"])
+
+
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("unread", ["sibling", "interface"])
+def test_what_was_never_seen_does_not_pass_for_the_unread_sibling_of_a_card_at_another_port(
+    keys: str, unread: str
+) -> None:
+    node, rules = Booting(), rule("x", keys, match=MATCH)
+    link = node.give(rules, *a_card("1", {0: 0}, 10))
+    node.look(rules)
+    card, pods, other = a_card("2", {0: 0, 1: 1}, 20)
+    hang = pods.sys_path if unread == "sibling" else pods.sys_path.rpartition("/")[0]
+    for _ in range(2):
+        assert "Healthy" not in node.look(rules, card, other, unread=[hang]).values()
+        assert node.links()[link] is None
+    assert "Healthy" not in node.look(rules, card, pods, other).values()

@@ -3,14 +3,14 @@
 The rules of this file:
 
 * What cannot be read may be plugged in all the same. So it is not missing, and what has come is not it.
-* A path on USB says the port of the unit. Elsewhere, only siblings have the same name but for its numbers:
-  a disk that hangs for good must not keep sensors from their pods after each boot.
+* A path on USB says the port of the unit, and the interface. Elsewhere, only siblings have the same name but
+  for its numbers: a disk that hangs for good must not keep sensors from their pods after each boot.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from genericdp.core.buses.kernel_name import without_numbers
-from genericdp.core.buses.port import unit_on_usb
+from genericdp.core.buses.port import interface_in, unit_on_usb
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import Past
 from genericdp.core.inventory.place import Spot
@@ -25,7 +25,7 @@ def with_unread(at: Mapping[Spot, Sequence[UdevDevice]], past: Past) -> frozense
     return frozenset(
         spot
         for spot, nodes in at.items()
-        if names.may_be_at(spot, nodes) and (spot in past.siblings or past.known_at(spot))
+        if names.may_be_at(spot, nodes) and (spot in past.siblings or past.alike(spot.serial, spot.within))
     )
 
 
@@ -34,7 +34,7 @@ class _Names:
 
     def __init__(self, paths: Collection[str]) -> None:
         units = {path: unit_on_usb(path) for path in paths}
-        self._chains = {unit[1] for unit in units.values() if unit is not None}
+        self._chains = {(unit[1], interface_in(path)) for path, unit in units.items() if unit is not None}
         self._names = {_name_of(path) for path, unit in units.items() if unit is None}
         # Of a list of devices, such as a class, everything may be unread.
         self._may_be_any = any(not path.startswith(("/sys/devices/", "/dev/")) for path in paths)
@@ -44,7 +44,8 @@ class _Names:
             return True
         usb = UsbPort.of_exact(spot.port)
         if usb is not None:
-            return usb.chain in self._chains
+            interface = next(filter(None, map(interface_in, (node.sys_path for node in siblings))), "")
+            return not self._chains.isdisjoint(((usb.chain, ""), (usb.chain, interface)))
         return any(_name_of(node.sys_path) in self._names for node in siblings)
 
 

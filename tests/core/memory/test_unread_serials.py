@@ -300,6 +300,27 @@ def test_a_unit_of_a_kit_waits_after_an_edit_of_the_rules(
     assert healthy(node.look(after, *unit, *others)) == set()
 
 
+@pytest.mark.parametrize(("given", "now"), [("A5", None), (None, "A5")], ids=["unread", "read"])
+@pytest.mark.parametrize("keys", ['group_by = "all"', 'group_by = "ID_MODEL"'], ids=["all", "property"])
+@pytest.mark.parametrize("has_restarted", [False, True])
+def test_no_replica_of_a_kit_is_offered_with_a_unit_that_may_be_that_of_a_pod(
+    given: str | None, now: str | None, keys: str, *, has_restarted: bool
+) -> None:
+    node, id_ = held(rule("kit", keys), *at("1", 0, given))
+    node.look(rule("kit", keys), *at("1", 0, given))
+    unit = at("1", 2, now)
+    for _ in range(2):
+        assert healthy(node.look(rule("kit", keys), *unit)) == {id_}
+        if has_restarted:
+            restart(node)
+    for _ in range(2):
+        told = node.look(rule("kit", keys, "replicas = 2"), *unit)
+        assert told == {
+            id_: "'replicas' no longer includes this id",
+            **{f"{id_}.{n}": f"a pod may still hold it as {id_}" for n in range(2)},
+        }
+
+
 @pytest.mark.parametrize("now", ["A5", None])
 def test_the_reason_of_a_device_of_several_units_names_the_one_in_question(now: str | None) -> None:
     """Also if that of another one could not be read either: to plug that in anew does not help."""

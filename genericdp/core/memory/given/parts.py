@@ -6,7 +6,7 @@ The rules of this file:
 * A pod did not get a device node if the answer to it did not name the link. If the links of an answer are not
   known, the pod may have got any part.
 * A part that was there before counts as given, even after it has moved to another port of the device or has
-  been renamed.
+  been renamed. So does one that may be it, because the serial number could not be read then or now.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -97,8 +97,19 @@ def _has_moved(lost: Iterable[tuple[Spot, str]], spot: Spot, model: str) -> bool
 
 
 def _may_be_of(lost: Iterable[tuple[Spot, str]], spot: Spot, model: str) -> bool:
-    """Whether a part may be one that has moved within the device. It may have another link there."""
-    return any(spot[1:3] == was[1:3] and may_be_model(model, was_model) for was, was_model in lost)
+    """Whether a part may be one that was at another port, or whose serial number could not be read.
+
+    It may have another link now.
+    """
+    return any(
+        (spot[1:3] == was[1:3] or _is_unread(spot, was)) and may_be_model(model, was_model)
+        for was, was_model in lost
+    )
+
+
+def _is_unread(spot: Spot, was: Spot) -> bool:
+    """Whether a part may be the one that was at its port, whose serial number is unread in one case."""
+    return "" in (spot.serial, was.serial) and spot._replace(serial="") == was._replace(serial="")
 
 
 def _links(held: Held) -> Mapping[str, frozenset[str]]:

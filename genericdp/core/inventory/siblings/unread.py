@@ -7,7 +7,7 @@ The rules of this file:
   for its numbers: a disk that hangs for good must not keep sensors from their pods after each boot.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from genericdp.core.buses.kernel_name import without_numbers
 from genericdp.core.buses.port import interface_in, unit_on_usb
@@ -39,12 +39,12 @@ class _Names:
         # Of a list of devices, such as a class, everything may be unread.
         self._may_be_any = any(not path.startswith(("/sys/devices/", "/dev/")) for path in paths)
 
-    def may_be_at(self, spot: Spot, siblings: Iterable[UdevDevice]) -> bool:
+    def may_be_at(self, spot: Spot, siblings: Sequence[UdevDevice]) -> bool:
         if self._may_be_any:
             return True
         usb = UsbPort.of_exact(spot.port)
         if usb is not None:
-            interface = next(filter(None, map(interface_in, (node.sys_path for node in siblings))), "")
+            interface = interface_in(siblings[0].sys_path)
             return not self._chains.isdisjoint(((usb.chain, ""), (usb.chain, interface)))
         return any(_name_of(node.sys_path) in self._names for node in siblings)
 

@@ -108,21 +108,62 @@ def test_all_that_come_together_are_those_that_were_missing(before: str, after: 
     assert node.links().items() >= held.items()
 
 
-@pytest.mark.parametrize("names", [(4, 5), (5, 4)])
-def test_two_rules_that_take_one_each_tell_them_apart(names: tuple[int, int]) -> None:
-    rules = "".join(
-        rule(name, 'identity = ["BOARD"]', match=f'{{ SUBSYSTEM = "tty", ACME_PORT = "{name}" }}')
-        for name in "ab"
-    )
+def on(since: int, *names: str) -> list[UdevDevice]:
+    """The ports of a card with these names, which get the numbers 4, 5, 6."""
+    return [a_port(4 + n, since + n, name=name) for n, name in enumerate(names)]
 
-    node = Booting()
-    ids = [*node.look(rules, a_port(4, 10, name="a"), a_port(5, 11, name="b"))]
-    for id_ in ids:
+
+def divided(keys: str, a: str, key: str = "ACME_PORT") -> str:
+    """Two rules, one of which takes one sibling of a card, and the other one the others."""
+    one = f'{{ SUBSYSTEM = "tty", {key} = "{a}" }}'
+    return rule("a", keys, match=one) + rule("b", keys, match='{ SUBSYSTEM = "tty" }')
+
+
+@pytest.mark.parametrize("keys", ['identity = ["BOARD"]', 'group_by = "BOARD"', ""])
+def test_siblings_that_two_rules_take_come_back(keys: str) -> None:
+    node, rules = Booting(), divided(keys, "3")
+    told = node.look(rules, *on(10, "1", "2", "3"))
+    for id_ in told:
         node.allocate(id_)
-    node.look(rules)
-    told = node.look(rules, *(a_port(n, 20 + n, name=name) for name, n in zip("ab", names, strict=True)))
-    assert told == dict.fromkeys(ids, "Healthy")
-    assert [node.links()[id_] for id_ in ids] == [f"/dev/ttyS{n}" for n in names]
+    node.look(rules, *on(10, "1", "2", "3"))
+    had = node.links()
+    node.reboot()
+    assert node.look(rules, *on(20, "1", "2", "3")) == told
+    assert node.links() == had
+
+
+@pytest.mark.parametrize("keys", ['identity = ["BOARD"]', 'group_by = "BOARD"', ""])
+@pytest.mark.parametrize("comes", ["boot", "replug"])
+@pytest.mark.parametrize("how", ["names", "edit", "order"])
+def test_which_of_two_rules_takes_a_sibling_does_not_tell_it(keys: str, comes: str, how: str) -> None:
+    """The kernel may give it another name, the rules may have been edited, or the order may have changed."""
+    node = Booting()
+    before = divided(keys, "/dev/ttyS6", "DEVNAME") if how == "names" else divided(keys, "3")
+    after = divided(keys, "2") if how == "edit" else before
+    node.look(before, *on(10, "1", "2", "3"))
+    (link,) = (link for link, path in node.links().items() if path == "/dev/ttyS6")
+    node.allocate(link.partition("@")[0])
+    node.look(before, *on(10, "1", "2", "3"))
+    if comes == "boot":
+        node.reboot()
+    else:
+        node.look(before)
+    again = {
+        "names": [a_port(5 + n, 20 + n, name=str(n + 1)) for n in range(3)],
+        "edit": on(20, "1", "2", "3"),
+        "order": on(20, "1", "3", "2"),
+    }[how]
+    for _ in range(2):
+        told = node.look(after, *again)
+        pods = [node.links().get(path) for path in (link, f"held+{link}")]
+        (mine,) = (each for each in again if each.properties["ACME_PORT"] == "3")
+        if how == "order":
+            assert (told[link.partition("@")[0]], pods[0]) == (IN_DOUBT, None)
+            continue
+        assert {*pods} <= {mine.device_node, None}
+        devices = (each for offer in node.inventory.offers.values() for each in offer.devices)
+        healthy = [path.path for each in devices if told[each.id] == "Healthy" for path in each.nodes]
+        assert mine.device_node not in healthy
 
 
 EDITS_OF_MATCH = ['identity = ["BOARD"]', 'group_by = "BOARD"', 'group_by = "parent"\nidentity = ["BOARD"]']

@@ -4,6 +4,7 @@ Reading order:
 
     homes    where siblings were before, at another port or at the same one
     unread   where one may be that cannot be read
+    seats    which numbers those have that properties tell apart
     numbers  which number each of the siblings at one spot has
     groups   which device nodes are siblings
 

@@ -23,9 +23,7 @@ The rules of this file:
   but that there are so many. If all have come, all begin anew.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 from genericdp.core.device import UdevDevice
@@ -34,7 +32,7 @@ from genericdp.core.inventory.past import Known, Past, Seen, Siblings, has_twin
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Alike, Told
 from genericdp.core.inventory.siblings.homes import At, Home, elsewhere, gone, home_of, seen_at
-from genericdp.core.usb_port import UsbPort
+from genericdp.core.inventory.siblings.seats import came_in_order, may_be_others, seats_of
 
 #: One that has not been seen since its number was a guess.
 NOT_SEEN = Seen(is_late=True)
@@ -72,17 +70,17 @@ def number(
     is_unsettled = bool(came and (missing or home.former)) and not spot.is_anonymous
     # What cannot be read may have the same value.
     arrivals = {path: seen[path] for path in came} if is_unsettled and not is_one_unread else {}
-    seats = _seats(arrivals, missing, home, spot, told)
+    seats = seats_of(arrivals, missing, home, spot, told)
     sure = {**home.stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
     missing = [number for number in missing if number not in seats.taken.values()]
-    are_in_order = _came_in_order(spot, [seen[node.sys_path] for node in new])
+    are_in_order = came_in_order(spot, [seen[node.sys_path] for node in new])
     are_others = bool(missing) and (
         len(new) != len(missing)
         or home.is_open
         or is_one_unread
         or _are_told_apart(missing, new, home, told)
-        or _may_be_others(missing, before)
+        or may_be_others(missing, before)
         or (len(missing) > 1 and not are_in_order)
     )
     nobody_can_tell = (
@@ -146,16 +144,6 @@ def _not_seen(before: Mapping[int, Seen], numbers: Collection[int]) -> Mapping[i
     return {number: NOT_SEEN if number in numbers else seen for number, seen in before.items()}
 
 
-def _came_in_order(spot: Spot, seen: Sequence[Seen]) -> bool:
-    """Whether siblings, in the order of their paths, have come in this order, as the inodes say.
-
-    That is only expected of a unit on USB, which comes as a whole. Names of drivers are in another order.
-    """
-    if UsbPort.of_exact(spot.port) is None or not all(each.order.startswith("/") for each in seen):
-        return True
-    return all(one.incarnation <= other.incarnation for one, other in pairwise(seen))
-
-
 def _with_late(spot: Spot, siblings: Mapping[int, Seen], before: Mapping[int, Seen]) -> Mapping[int, Seen]:
     """Siblings, each with whether its number says where it comes: that is found out when it is first seen."""
     new = [n for n, seen in siblings.items() if seen.is_there and not (n in before and before[n].order)]
@@ -174,80 +162,9 @@ def _out_of_order(spot: Spot, unplaced: Iterable[int], siblings: Mapping[int, Se
             if other != number and (other < number) != (key < keys[number]):
                 late.add(number)
     present = sorted((number for number in keys if siblings[number].is_there), key=keys.__getitem__)
-    if keys and not _came_in_order(spot, [siblings[number] for number in present]):
+    if keys and not came_in_order(spot, [siblings[number] for number in present]):
         late.update(unplaced)
     return late
-
-
-class _Seats(NamedTuple):
-    """What properties say of the siblings that have come.
-
-    taken     the numbers of those that they tell, by sys path
-    disputed  whether they speak of others, too, but do not tell which one each of them is
-    """
-
-    taken: Mapping[str, int]
-    disputed: bool
-
-
-def _seats(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: Spot, told: Told) -> _Seats:
-    alike: dict[Alike, list[str]] = {}
-    for path in came:
-        if path in told and told[path].ids:
-            alike.setdefault(told[path], []).append(path)
-    had = _had(alike, missing, home)
-    times = Counter(number for numbers in had.values() for number in numbers)
-    at_others = frozenset[str]().union(*(each.ids for each in home.others))
-    taken: dict[str, int] = {}
-    disputed = False
-    for each, numbers in had.items():
-        apart = at_others.intersection(each.ids).difference(*map(home.ids, numbers))
-        # Those that no rule takes, or not any more, have none of the ids, but may have had a number.
-        same = [
-            path for path in came if path in alike[each] or (path in told and told[path] == ((), each.value))
-        ]
-        is_told = len(numbers) == len(same) and all(times[number] == 1 for number in numbers)
-        is_late = _may_be_others(numbers, home.before)
-        is_ordered = not is_late and _came_in_order(spot, [came[path] for path in same])
-        is_alone = all(home.is_of(number, each) for number in numbers)
-        # Of several with one value, some may be those of another unit.
-        is_own = len(numbers) == 1 or {*numbers}.isdisjoint(home.foreign)
-        # One of which nothing is known, or nothing of these properties, may have the same value.
-        silent = (number for number in missing if not home.has_said(number, each.value.basis))
-        may_be_others = len(came) != len(missing) and any(number not in numbers for number in silent)
-        if is_told and is_alone and is_own and is_ordered and not may_be_others and not apart:
-            taken |= zip(same, numbers, strict=True)
-            continue
-        # If all are back, their order tells which of those that no rule takes they are.
-        by_order = {number for path, number in zip(came, missing, strict=False) if path in same}
-        if len(same) > len(alike[each]) and by_order.issuperset(numbers) and not apart:
-            continue
-        # One that was at another spot is known by its value, unless several have come with it.
-        disputed = disputed or bool(numbers) or (bool(apart) and not len(apart) == len(alike[each]) == 1)
-    return _Seats(taken, disputed)
-
-
-def _had(alike: Iterable[Alike], missing: Sequence[int], home: Home) -> Mapping[Alike, Sequence[int]]:
-    """The numbers of those that are missing and that had each of these values.
-
-    A number may be remembered of several values: after an edit, or of siblings that came in place of each
-    other. It is that of the one that a pod may hold.
-    """
-    by_id = {each: [number for number in missing if home.may_be_by_id(number, each)] for each in alike}
-    others = [number for number in missing if all(number not in numbers for numbers in by_id.values())]
-    # An edit may have given what has the same value other ids.
-    return {
-        each: sorted((*numbers, *(n for n in others if home.may_be_by_value(n, each.value))))
-        for each, numbers in by_id.items()
-    }
-
-
-def _may_be_others(numbers: Collection[int], before: Mapping[int, Seen]) -> bool:
-    """Whether even as many siblings as had these numbers may be others, or in another order."""
-    seen = [before[number] for number in numbers]
-    if len(seen) > 1 and any(each.is_late or each.is_mixed for each in seen):
-        return True
-    return any(each.is_guess for each in seen)
 
 
 def _may_have_come(known: Known | None, new: Iterable[UdevDevice], told: Told) -> bool:

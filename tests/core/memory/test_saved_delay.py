@@ -82,3 +82,21 @@ def test_that_a_held_id_means_other_device_nodes_now_is_saved_at_once(plug: Plug
     before = node.memory
     node.look(rules, *plug(2))
     assert save_within_s(before, node.memory) is None
+
+
+@pytest.mark.parametrize("holds", [True, False], ids=["held", "free"])
+@pytest.mark.parametrize("again", [(0, 1, 2), (1, 0)], ids=["one more", "another order"])
+def test_that_it_has_become_unknown_which_sibling_a_pod_got_is_saved_at_once(
+    again: Sequence[int], *, holds: bool
+) -> None:
+    """A daemon that is killed would take what is there at its next start for those that were missing."""
+    node, rules = Node(), rule("x")
+    for id_ in node.look(rules, *a_card("1", {0: 0, 1: 1}, 10)):
+        if holds:
+            node.allocate(id_)
+    node.look(rules, *a_card("1", {0: 0, 1: 1}, 10))
+    node.look(rules)
+    before = node.memory
+    told = node.look(rules, *a_card("1", {part: part for part in again}, 20))
+    assert ("Healthy" not in told.values()) is holds
+    assert save_within_s(before, node.memory) == (0.0 if holds else SAVE_WITHIN_S)

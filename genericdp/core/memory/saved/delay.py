@@ -4,10 +4,14 @@ The rules of this file:
 
 * What nothing else tells is saved at once. After a power cut, that is which of two twins came first, who
   holds what, what the names in saved answers mean, which device nodes the id that a pod holds means by now,
-  and that these have siblings. With edited rules, a daemon that is killed would offer them to another pod.
+  and that these have siblings, or may be any of those. With edited rules, a daemon that is killed would offer
+  them to another pod.
 """
 
+from collections.abc import Mapping
+
 from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.past import Seen
 from genericdp.core.memory.memory import Memory
 
 #: How long a change may wait, in seconds.
@@ -28,19 +32,29 @@ def save_within_s(before: Memory, after: Memory) -> float | None:
 
 
 def _is_held_another(before: Memory, after: Memory) -> bool:
-    """Whether a device that a pod holds may be another one now: it has other nodes, or siblings have come."""
+    """Whether a device that a pod holds may be another one now: it has other nodes, or siblings have come.
+
+    Or it has become unknown which of its siblings it is.
+    """
     changed = {
         id_
         for id_, known in after.devices.items()
         if (was := before.devices.get(id_, known)) is not known and _nodes(was.device) != _nodes(known.device)
     }
     came = {
-        spot for spot, numbers in after.siblings.items() if len(numbers) > len(before.siblings.get(spot, ()))
+        spot
+        for spot, numbers in after.siblings.items()
+        if not _doubts(numbers).items() <= _doubts(before.siblings.get(spot, {})).items()
     }
     for id_, known in after.devices.items() if came else ():
         if not came.isdisjoint(spot.of_all for spot in known.device.spots):
             changed.add(id_)
     return bool(changed) and any(holding.device in changed for holding in after.held.values())
+
+
+def _doubts(siblings: Mapping[int, Seen]) -> Mapping[int, tuple[bool, bool]]:
+    """Of each sibling, whether its number does not say which one it is."""
+    return {number: (seen.is_guess, seen.is_mixed) for number, seen in siblings.items()}
 
 
 def _nodes(device: Device) -> tuple[object, ...]:

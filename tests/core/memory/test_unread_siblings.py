@@ -125,3 +125,55 @@ def test_what_was_never_seen_does_not_pass_for_the_unread_sibling_of_a_card_at_a
         told = node.look(rules, card, other, unread=[hang.get(unread, f"{card.sys_path}/ep_00")])
         assert ("Healthy" in told.values(), node.links()[link]) == (False, None)
     assert "Healthy" not in node.look(rules, card, pods, other).values()
+
+
+@pytest.mark.parametrize("make", [tuners, ports])
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("comes", ["replug", "restart", "boot"])
+@pytest.mark.parametrize("beside", [(), (1,)], ids=["alone", "beside another one"])
+def test_what_came_beside_an_unread_sibling_is_not_it_when_that_has_gone(
+    make: Make, keys: str, comes: str, beside: Sequence[int]
+) -> None:
+    node, rules = Booting(), rule("x", keys, match=MATCH)
+    new = 1 + len(beside)
+    node.look(rules, *make([0, *beside], 10))
+    (link,) = (link for link, path in node.links().items() if path == make([0], 10)[-1].device_node)
+    node.allocate(link.partition("@")[0])
+    node.look(rules, *make([0, *beside], 10))
+    if comes == "replug":
+        node.look(rules)
+    elif comes == "boot":
+        node.reboot()
+    else:
+        node.restart()
+    since = 10 if comes == "restart" else 20
+    hang, there = make([0], since)[-1].sys_path, make([*beside, new], since)
+    for unread in ([hang, f"{hang}/device"], [hang], [], []):
+        node.look(rules, *there, unread=unread)
+        assert node.links()[link] is None
+    node.look(rules, *make([0, *beside, new], since))
+    assert node.links()[link] is None
+
+
+@pytest.mark.parametrize("make", [tuners, ports])
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("hang", ["sibling", "its parent", "another name", "another unit", "interface"])
+def test_siblings_that_were_known_come_back_one_after_the_other_after_a_boot(
+    make: Make, keys: str, hang: str
+) -> None:
+    """The last one can only be read later. What else cannot be read is no sibling that was never seen."""
+    rules = rule("x", keys, match=MATCH)
+    node, told, links = with_two(rules, make)
+    node.reboot()
+    last = make([1], 20)[-1].sys_path
+    above, _, name = last.rpartition("/")
+    others = {
+        "sibling": last,
+        "its parent": f"{last}/tty/{name}",
+        "another name": f"{above}/other0",
+        "another unit": f"{above.replace('1-1', '1-7').replace('03:00', '04:00')}/{name[:-1]}7",
+        "interface": f"{above}/{name[:-1]}7".replace("1-1:1.0", "1-1:1.1").replace("03:00", "04:00"),
+    }
+    assert node.look(rules, *make([0], 20), unread=[last, others[hang]]) != told
+    assert node.look(rules, *make([0, 1], 20)) == told
+    assert node.links() == links

@@ -9,6 +9,7 @@ The rules of this file:
 """
 
 import errno
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 #: At least this many columns of a source line are shown, however narrow the screen.
@@ -136,9 +137,12 @@ class GenericdpError(Exception):
 
 
 class UnreadError(GenericdpError):
-    """Some devices cannot be read, and may be there all the same. `paths`: where, in sysfs or below /dev."""
+    """Some devices cannot be read, and may be there all the same.
 
-    def __init__(self, message: str, *, hint: str = "", paths: frozenset[str]) -> None:
+    paths  where, in sysfs or below /dev -> the sys path of the other port in its socket of USB 3, or ""
+    """
+
+    def __init__(self, message: str, *, hint: str = "", paths: Mapping[str, str]) -> None:
         super().__init__(message, hint=hint)
         self.paths = paths
 

@@ -4,14 +4,13 @@ Each is a protocol, so that a test can run a daemon on rules and devices of its 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Protocol
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.hint import Hint
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.inventory.plugged import ALL_READ, Plugged
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
@@ -98,8 +97,8 @@ def take(
 
 def plugged_in(builder: Builder, devices: Devices) -> Plugged:
     """The device nodes that `take` has found plugged in, and what could not be read."""
-    return replace(builder.claims.plugged, unread=_unread(devices))
+    return builder.claims.plugged.with_unread(_unread(devices))
 
 
-def _unread(devices: Devices) -> frozenset[str]:
-    return frozenset() if devices.unread is None else devices.unread.paths
+def _unread(devices: Devices) -> Mapping[str, str]:
+    return ALL_READ if devices.unread is None else devices.unread.paths

@@ -8,7 +8,7 @@ The rules of this file:
 """
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from genericdp.cli.options import open_rules
@@ -19,6 +19,7 @@ from genericdp.core.explain.selection import TYPE_ATTRIBUTES
 from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims
+from genericdp.core.inventory.plugged import ALL_READ
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
@@ -37,7 +38,7 @@ def survey_of(
     devices: Mapping[str, UdevDevice],
     memory: Memory | None = None,
     *,
-    unread: Collection[str] = (),
+    unread: Mapping[str, str] = ALL_READ,
 ) -> Survey:
     """What these rules do with these devices, with what the daemon remembers.
 
@@ -72,7 +73,7 @@ def look(*, rules: list[str], config: str | None, domain: str | None, shown: Nod
         remarks = (*remarks, "; ".join(filter(None, (str(devices.unread), devices.unread.hint))))
     if devices.unseen is not None:
         remarks = (*remarks, f"{devices.unseen}; {devices.unseen.hint}")
-    unread = frozenset[str]() if devices.unread is None else devices.unread.paths
+    unread = ALL_READ if devices.unread is None else devices.unread.paths
     survey = survey_of(settings, files.resources, devices.devices, memory, unread=unread)
     return replace(survey, problems=files.problems, remarks=remarks)
 

@@ -76,13 +76,19 @@ _BY_NAME = (
 #: The port of the other root hub that is in the same socket: its sys path. A unit at a root hub has it.
 PEER = "port/peer"
 
-_AT_ROOT_HUB = re.compile(r".*/usb(\d+)/\1-\d+")
+_AT_ROOT_HUB = re.compile(r".*?/usb(\d+)/\1-\d+(?=/|$)")
+
+
+def at_root_hub(path: str) -> str:
+    """The sys path of the USB device at a root hub that this is, belongs to, or is behind; "" elsewhere."""
+    found = _AT_ROOT_HUB.match(path)
+    return "" if found is None else found[0]
 
 
 def attributes_by_name(sys_path: str) -> tuple[str, ...]:
     """The attributes by which a device with this kernel name is told from others, whatever the rules need."""
     name = sys_path.rpartition("/")[2]
-    if _AT_ROOT_HUB.fullmatch(sys_path) is not None:
+    if at_root_hub(sys_path) == sys_path:
         return (PEER,)
     for form, attributes in _BY_NAME:
         if (found := form.fullmatch(name)) is not None:

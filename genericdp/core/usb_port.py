@@ -224,11 +224,6 @@ class Sockets:
         socket = self._at.get(sys_path)
         return socket is not None and socket.slow in self._apart
 
-    def ports_at(self, sys_path: str) -> tuple[str, ...]:
-        """The ports of the socket of a unit."""
-        socket = self._at.get(sys_path)
-        return () if socket is None else (socket.slow, socket.fast)
-
 
 def _are_surely_two(one: Socket, other: Socket, past: At) -> bool:
     return (past.is_known(one.slow) and past.is_known(one.fast)) or _are_two(one.unit, other.unit)

@@ -72,7 +72,7 @@ class BareNodes:
     @property
     def unread(self) -> UnreadError | None:
         """What could not be read the last time, None if everything could."""
-        paths = frozenset(self._unread)
+        paths = dict.fromkeys(self._unread, "")
         for path, why in self._unread.items():
             what = f"cannot read '{why.filename or path}': {why.strerror}"
             return UnreadError(what, hint=what_helps(why), paths=paths)

@@ -11,12 +11,13 @@ The rules of this file:
 import errno
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from genericdp.core.device import CORE_ATTRIBUTES, DeviceNumber, UdevDevice
+from genericdp.core.device import CORE_ATTRIBUTES, DeviceNumber, UdevDevice, at_root_hub
 from genericdp.errors import MORE_THREADS, UnreadError, what_is_short
 from genericdp.udev.database import Database
-from genericdp.udev.sysfs import incarnation, is_there, unless_gone
+from genericdp.udev.sysfs import incarnation, is_there, peer_of, unless_gone
 
 #: What to do if a device cannot be read in time, or because of others, or without a thread.
 _CURES = {
@@ -56,11 +57,13 @@ class Unread:
     """Why a path of sysfs could not be read, and what udev said about it meanwhile.
 
     behind  the device above it that is the reason, or ""
+    peer    see `UnreadError.paths`
     """
 
     why: OSError
     message: UdevDevice | None = None
     behind: str = ""
+    peer: str = ""
 
 
 def failure(
@@ -68,7 +71,7 @@ def failure(
 ) -> Unread:
     """That a path could not be read. An error whose file name is unread, too, is that one's."""
     behind = why.filename if why.filename in unread and why.filename != path else ""
-    return Unread(plain(why), message_of(unread, path, message), behind)
+    return Unread(plain(why), message_of(unread, path, message), behind, _peer(path))
 
 
 def message_of(unread: Mapping[str, Unread], path: str, message: UdevDevice | None) -> UdevDevice | None:
@@ -91,7 +94,9 @@ def complaint(unread: Mapping[str, Unread]) -> UnreadError | None:
     first = unread[named[0]].why
     besides = f"; {others} other{' was' if others == 1 else 's were'} not asked" if others else ""
     return UnreadError(
-        f"cannot read {what}: {first.strerror}{besides}", hint=what_helps(first), paths=frozenset(unread)
+        f"cannot read {what}: {first.strerror}{besides}",
+        hint=what_helps(first),
+        paths={path: each.peer for path, each in unread.items()},
     )
 
 
@@ -172,6 +177,14 @@ def _of_the_kernel(attributes: Mapping[str, str]) -> tuple[dict[str, str], Devic
         "DEVNUM": f"{device:03}",
         "SUBSYSTEM": "usb",
     }, number
+
+
+def _peer(path: str) -> str:
+    """The other port in the socket. The kernel knows it without asking the device."""
+    unit = at_root_hub(path)
+    with suppress(OSError):
+        return (peer_of(unit) if unit else None) or ""
+    return ""
 
 
 def _may_be_there(path: str) -> bool:

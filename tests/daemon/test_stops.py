@@ -26,7 +26,7 @@ async def test_a_device_that_cannot_be_read_at_the_start_is_not_unplugged(short_
         await scene.service.stop()
         scene.udev._devices.clear()  # it is plugged in, but sysfs cannot be read
         scene.udev.unread = UnreadError(
-            "cannot read '/sys/devices/x': Cannot allocate memory", paths=frozenset({"/sys/devices/x"})
+            "cannot read '/sys/devices/x': Cannot allocate memory", paths={"/sys/devices/x": ""}
         )
         await scene.service.start()
         assert unplugs(scene) == []

@@ -90,11 +90,11 @@ class Heard(FakeUdev):
         return before != seen_in(self._devices)
 
     def _see_unread(self, paths: frozenset[str]) -> None:
-        self.unread = UnreadError("they hang", paths=paths) if paths else None
+        self.unread = UnreadError("they hang", paths=dict.fromkeys(paths, "")) if paths else None
 
     def differing(self) -> list[str]:
         """Where what the daemon has read is not what is there."""
-        unread = frozenset[str]() if self.unread is None else self.unread.paths
+        unread = frozenset(() if self.unread is None else self.unread.paths)
         differing = seen_in(self._machine.devices()) ^ seen_in(self._devices)
         return sorted({path for path, *_ in differing} | (self._machine.hanging() ^ unread))
 
@@ -110,7 +110,7 @@ class Heard(FakeUdev):
         for each in [each for each in self._devices for top in gone if f"{each}/".startswith(f"{top}/")]:
             self._devices.pop(each, None)
         hanging = self._machine.hanging()
-        unread = frozenset[str]() if self.unread is None else self.unread.paths
+        unread = frozenset(() if self.unread is None else self.unread.paths)
         self._see_unread((unread | {path}) & hanging)
         if path in now:
             self._devices |= {each.sys_path: each for each in now[path].related()}

@@ -1,6 +1,6 @@
 """A node whose rules are edited while pods hold devices, for tests of the core."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from genericdp.core.allocate import allocate
 from genericdp.core.device import UdevDevice
@@ -31,14 +31,18 @@ class Node:
         *devices: UdevDevice,
         answer: Answer | None = None,
         domain: str = DOMAIN,
-        unread: Collection[str] = (),
+        unread: Collection[str] | Mapping[str, str] = (),
     ) -> dict[str, str]:
-        """What the kubelet is told then: id -> `Healthy`, or why it is not. `unread`: what cannot be read."""
+        """What the kubelet is told then: id -> `Healthy`, or why it is not.
+
+        unread  what cannot be read; if that is in sockets of USB 3, as in `UnreadError.paths`
+        """
         self.now += 1.0
         builder = Builder(resources_of(rules, domain=domain), domain)
         plugged = by_sys_path(*devices)
+        paths = unread if isinstance(unread, Mapping) else dict.fromkeys(unread, "")
         self.inventory, self.memory = take_inventory(
-            builder, plugged, self.memory, self.now, answer, unread=unread
+            builder, plugged, self.memory, self.now, answer, unread=paths
         )
         return {
             id_: device.reason or str(device.health)

@@ -62,6 +62,12 @@ def in_socket(
     return above
 
 
+def unread(*units: UdevDevice) -> dict[str, str]:
+    """What is said of units, or of parts of them, while they cannot be read: see `UnreadError.paths`."""
+    peers = {unit: [each.attributes.get(PEER) for each in unit.self_and_ancestors()] for unit in units}
+    return {unit.sys_path: next(filter(None, mine), "") for unit, mine in peers.items()}
+
+
 def a_tty_in_socket(number: int = 0, **where: object) -> UdevDevice:
     """/dev/ttyACM`number` of a unit that is `in_socket`."""
     usb = in_socket(**where)  # type: ignore[arg-type]

@@ -222,7 +222,7 @@ async def test_devices_that_cannot_be_read_are_reported_and_read_again(
         await scene.until_allocatable(1)
         time, rescans = LoopTime(), scene.daemon.recorder.history.rescans.by_kind
         scene.udev.unread = UnreadError(
-            "cannot read '/sys/x': Too many open files", hint="raise the limit", paths=frozenset({"/sys/x"})
+            "cannot read '/sys/x': Too many open files", hint="raise the limit", paths={"/sys/x": ""}
         )
         scene.udev.tell(Uevent("add", "/sys/x", "tty", "udev"))
         await until(lambda: scene.daemon.recorder.history.failing)

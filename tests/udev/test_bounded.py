@@ -115,7 +115,7 @@ def test_what_was_not_asked_is_counted_beside_what_does_not_answer() -> None:
         "cannot read 2 devices, such as '/sys/devices/1': the kernel does not answer; 3 others were not asked"
     )
     assert three is not None
-    assert three.paths == {f"/sys/devices/{number}" for number in range(1, 6)}
+    assert three.paths.keys() == {f"/sys/devices/{number}" for number in range(1, 6)}
 
 
 def test_what_was_not_asked_alone_is_said_to_wait_for_the_others() -> None:

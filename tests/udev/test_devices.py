@@ -1,5 +1,6 @@
 """Which devices there are: found, read, kept current, by looking only (no monitor here)."""
 
+import errno
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from genericdp.core.device import DeviceNumber
 from genericdp.core.hint import Poll, RescanCause, Resync, Uevent
 from genericdp.udev import UdevDevices
+from genericdp.udev.unread import complaint, failure
 from tests.udev import gadgets
 from tests.udev.gadgets import Entry, Gadget
 from tests.udev.listening import by_node
@@ -165,6 +167,11 @@ def test_the_port_in_the_same_socket_is_read(bed: Testbed, *, has_peer: bool) ->
 
     found = by_node(devices)[f"/dev/{node}"].attributes.get("port/peer")
     assert found == (f"/sys{controller}/usb1/1-0:1.0/usb1-port7" if has_peer else None)
+    # It is also known of what cannot be read.
+    part = f"/sys{below}/2-3:1.0/ttyUSB0"
+    error = complaint({part: failure({}, part, OSError(errno.EIO, "Input/output error"))})
+    assert error is not None
+    assert error.paths == {part: found or ""}
 
 
 def test_what_did_not_change_stays_the_same_object(bed: Testbed) -> None:

@@ -154,15 +154,28 @@ def _socket(port: UsbPort, unit: UdevDevice, peer: str) -> Socket | None:
     # The kernel only pairs the root hubs of one controller, one for each speed.
     if found is None or above is None or found["controller"] != above[1] or not port.generation.isdecimal():
         return None
-    # Below the root hub, it relies on it that the two halves of a hub have the same numbers.
     is_fast = int(port.generation) >= _FAST
-    ports = [found["port"], *port.chain.split(".")[1:]]
-    other = UsbPort(port.controller, str(_SLOW if is_fast else _FAST), ".".join(ports))
-    hubs = (f"{found['bus']}-{'.'.join(ports[: depth + 1])}" for depth in range(len(ports)))
-    beside = "/".join((f"{above[1]}/usb{found['bus']}", *hubs))
+    beside = beside_in_socket(unit.sys_path, peer)
+    chain = beside.rpartition("-")[2]
+    other = UsbPort(port.controller, str(_SLOW if is_fast else _FAST), chain)
     slow, fast = (other, port) if is_fast else (port, other)
     said = model_of(unit), unit.attributes.get("serial", "").strip()
     return Socket(slow.exact, fast.exact, port.exact, beside, said)
+
+
+def beside_in_socket(path: str, peer: str) -> str:
+    """The sys path of what may be at the other port of the socket of a unit on USB; "" without a peer.
+
+    path  of the unit, or of a part of it
+    peer  `PEER` of what is at the root hub
+    """
+    found, unit = _PEER.fullmatch(peer), unit_on_usb(path)
+    if found is None or unit is None:
+        return ""
+    # Below the root hub, the kernel relies on it that the two halves of a hub have the same numbers.
+    ports = [found["port"], *unit[1].split(".")[1:]]
+    hubs = (f"{found['bus']}-{'.'.join(ports[: depth + 1])}" for depth in range(len(ports)))
+    return "/".join((f"{found['controller']}/usb{found['bus']}", *hubs))
 
 
 def _port_at(exact: str, socket: Socket) -> Port:

@@ -4,11 +4,11 @@ Siblings are nodes that nothing but their order tells apart. `genericdp.core.inv
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass, field, replace
+from itertools import chain, starmap
 from typing import NamedTuple
 
-from genericdp.core.buses.port import Dock, are_two_docks, dock_of, may_be_at, unit_on_usb
+from genericdp.core.buses.port import Dock, are_two_docks, beside_in_socket, dock_of, may_be_at, unit_on_usb
 from genericdp.core.device import VIRTUAL, UdevDevice
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Seen, Siblings, Value
@@ -31,6 +31,9 @@ class Alike(NamedTuple):
 Told = Mapping[str, Alike]
 NOTHING_TOLD: Told = {}
 
+#: What cannot be read, if everything can: see `UnreadError.paths`.
+ALL_READ: Mapping[str, str] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Plugged:
@@ -43,6 +46,7 @@ class Plugged:
     unsettled the sys paths of those that have come while some were missing, and that properties may tell
     homes     the spots of siblings -> those at other ports where they may have been before
     unread    the paths of what cannot be read, and may be plugged in all the same
+    beside    the paths of what would be at the other ports of their sockets of USB 3
     anew      spots with numbers that have begun anew: what had them before may be any of the siblings
     stayed    the spot that siblings share -> those that certainly are the same nodes as in the look before
     """
@@ -54,6 +58,7 @@ class Plugged:
     unsettled: frozenset[str] = frozenset()
     homes: Mapping[Spot, Sequence[Spot]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
+    beside: frozenset[str] = frozenset()
     anew: frozenset[Spot] = frozenset()
     stayed: Mapping[Spot, Collection[int]] = field(default_factory=dict)
 
@@ -74,8 +79,13 @@ class Plugged:
         return bool(self.nodes_at(spot, dock)) or self.is_unread(spot)
 
     def is_unread(self, spot: Spot) -> bool:
-        """Whether something that cannot be read may be at a spot."""
-        return any(may_be_at(spot.port, path) for path in self.unread)
+        """Whether something that cannot be read may be at a spot, at either port of its socket."""
+        return any(may_be_at(spot.port, path) for path in (*self.unread, *self.beside))
+
+    def with_unread(self, unread: Mapping[str, str]) -> "Plugged":
+        """The same, and what cannot be read: see `UnreadError.paths`."""
+        beside = frozenset(starmap(beside_in_socket, unread.items())) - {""}
+        return replace(self, unread=frozenset(unread), beside=beside) if unread else self
 
     def is_coming(self, spot: Spot) -> bool:
         """Whether the unit that was at a spot may be what udev has not finished with, wherever that is.

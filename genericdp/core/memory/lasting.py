@@ -9,7 +9,7 @@ The rules of this file:
   is taken for the one that was last at its port, and for any other one once it answers.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from genericdp.core.buses.port import port_on_a_bus
@@ -79,11 +79,11 @@ def with_answered(memory: Memory, devices: Mapping[str, UdevDevice], now: float)
 
 
 def with_unread(
-    memory: Memory, before: Memory, plugged: Plugged, unread: Collection[str], now: float
+    memory: Memory, before: Memory, plugged: Plugged, unread: Mapping[str, str], now: float
 ) -> Memory:
     """The memory after a step, with the remembered units that are beside those that cannot be read.
 
-    unread  the sys paths of the units on USB of which nothing is known in this step
+    unread  the units on USB of which nothing is known in this step, see `Unit.among`
     """
     there = {(spot.port, spot.serial) for spot in plugged.groups}
     units = {*_units_of(memory)} if unread else set[Unit]()
@@ -98,7 +98,7 @@ def with_unread(
     return replace(memory, unread=beside)
 
 
-def twins_of_unread(memory: Memory, plugged: Plugged, unread: Collection[str]) -> Twins:
+def twins_of_unread(memory: Memory, plugged: Plugged, unread: Mapping[str, str]) -> Twins:
     """What units would have in common that are plugged in while another one may be what cannot be read."""
     ports: dict[str, set[str]] = {}
     for spot in plugged.groups if unread else ():

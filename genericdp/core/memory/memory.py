@@ -31,9 +31,16 @@ class Unit(NamedTuple):
         """What it would have in common with a twin."""
         return Twin("serial", self.serial, self.model, WHOLE)
 
-    def among(self, unread: Iterable[str]) -> frozenset[str]:
-        """Those of the sys paths of what nobody could read that may be what is at its port."""
-        return frozenset(path for path in unread if may_be_at(self.port, path))
+    def among(self, unread: Mapping[str, str]) -> frozenset[str]:
+        """Those of the units that nobody could read that may be at its port.
+
+        unread  the sys path of each, and what it would be at the other port of its socket
+        """
+        return frozenset(
+            path
+            for path, beside in unread.items()
+            if may_be_at(self.port, path) or may_be_at(self.port, beside)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ The rules of this file:
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from itertools import chain
 
-from genericdp.core.buses.port import takes_one, usb_above
+from genericdp.core.buses.port import beside_in_socket, takes_one, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.past import Seen, Siblings
+from genericdp.core.inventory.plugged import ALL_READ
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import new_ids, unknown
@@ -41,13 +41,13 @@ def take_inventory(
     now: float,
     answer: Answer | None = None,
     *,
-    unread: Collection[str] = (),
+    unread: Mapping[str, str] = ALL_READ,
 ) -> tuple[Inventory, Memory]:
     """The inventory of these udev devices (sys path -> snapshot) and absent ones, and the memory after it.
 
     now     seconds on a clock that does not jump, the same one for as long as this memory is in use
     answer  of PodResources, if there is a new one; nothing is forgotten without a complete one
-    unread  the paths of what cannot be read, and may be there all the same
+    unread  what cannot be read, and may be there all the same: see `UnreadError.paths`
     """
     resources = [resource.name for resource in builder.resources]
     memory = with_lasting(memory, now)
@@ -60,16 +60,15 @@ def take_inventory(
     # What is known of a device that does not answer is kept, so it is there.
     past = replace(memory.past, unknown=lost, of_several=several, unread=frozenset(unread) - devices.keys())
     built = builder.build(devices, past)
-    # What cannot be read may be at either port of its socket.
-    sockets = (builder.claims.sockets.ports_at(usb_above(path)) for path in unread)
-    plugged = replace(builder.claims.plugged, unread=frozenset(chain(unread, *sockets)))
+    plugged = builder.claims.plugged.with_unread(unread)
     complete, after = remember(built, memory, now, answer, plugged)
     two = _matched(builder, built, devices)
     if two or memory.two or memory.apart:
         after = with_apart(after, memory, two, now)
     may_be_twins = builder.side_by_side.may_be_twins
     if unread or memory.unread:
-        units = [unit for unit in dict.fromkeys(map(usb_above, unread)) if unit and unit not in devices]
+        found = {usb_above(path): beside_in_socket(path, peer) for path, peer in unread.items()}
+        units = {unit: beside for unit, beside in found.items() if unit and unit not in devices}
         may_be_twins |= twins_of_unread(after, plugged, units)
         after = with_unread(after, memory, plugged, units, now)
     if may_be_twins or memory.beside:

@@ -2,9 +2,11 @@
 
 import pytest
 
-from genericdp.core.buses.port import may_be_at, usb_above
+from genericdp.core.buses.port import beside_in_socket, may_be_at, usb_above
+from genericdp.core.device import PEER, at_root_hub
 from genericdp.core.inventory.place import locate
 from tests.scenes.builders import a_usb_serial
+from tests.scenes.sockets import SHIFT, a_tty_in_socket, in_socket
 
 CONTROLLER = "/sys/devices/pci0000:00/0000:00:14.0"
 DISK = "/sys/devices/pci0000:00/0000:00:1d.0/0000:01:00.0"
@@ -53,3 +55,28 @@ def test_what_is_told_by_something_else_may_be_anywhere() -> None:
 def test_a_bare_node_is_at_its_path() -> None:
     assert may_be_at("/dev/dsp", "/dev/dsp")
     assert not may_be_at("/dev/dsp", "/dev/mixer")
+
+
+@pytest.mark.parametrize("port", ["2", "2.3.1"])
+@pytest.mark.parametrize("shift", [0, SHIFT])
+@pytest.mark.parametrize("fast", [False, True])
+def test_beside_a_unit_is_what_would_be_in_its_socket_at_the_other_speed(
+    port: str, shift: int, *, fast: bool
+) -> None:
+    units = {speed: in_socket(port, fast=speed, shift=shift) for speed in (False, True)}
+    hub = units[fast] if port == "2" else units[fast].parent
+    while hub is not None and PEER not in hub.attributes:
+        hub = hub.parent
+    assert hub is not None
+    assert at_root_hub(units[fast].sys_path) == hub.sys_path
+    part = a_tty_in_socket(port=port, fast=fast, shift=shift)
+    for path in (units[fast].sys_path, part.sys_path):
+        assert beside_in_socket(path, hub.attributes[PEER]) == units[not fast].sys_path
+        assert beside_in_socket(path, "") == ""
+
+
+@pytest.mark.parametrize("path", [CONTROLLER, f"{CONTROLLER}/usb1", DISK, "/dev/dsp", "/sys/class/tty", ""])
+def test_nothing_is_beside_what_is_not_at_a_port_of_a_hub(path: str) -> None:
+    assert at_root_hub(path) == ""
+    if not path.endswith("usb1"):
+        assert beside_in_socket(path, f"{CONTROLLER}/usb2/2-0:1.0/usb2-port7") == ""

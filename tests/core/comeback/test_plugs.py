@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from genericdp.core.comeback.container import Container
 from genericdp.core.comeback.plugs import Plugs, cases, follow, judged, next_case, not_stopped
 from genericdp.core.device import DeviceNumber, UdevDevice
@@ -14,6 +16,7 @@ from genericdp.core.status.holdings import Holder
 from tests.scenes.builders import a_kfd, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.rules import DOMAIN, FTDI, FTDI_RULE, KIT_RULE
 from tests.scenes.rules import KIT as KIT_NAME
+from tests.scenes.sockets import SHIFT, a_tty_in_socket, unread
 
 STICK, RENAMED = a_usb_serial(0, serial="A"), a_usb_serial(3, serial="A")
 KEY = (FTDI, "ftdi_A")
@@ -33,12 +36,12 @@ class Node:
         self.rules = rules
         self.builder = Builder(resources_of(rules, domain=DOMAIN), DOMAIN)
 
-    def see(self, now: float, *devices: UdevDevice, unread: str = "") -> None:
-        paths = frozenset({unread} - {""})
+    def see(self, now: float, *devices: UdevDevice, unread: str = "", peer: str = "") -> None:
+        paths = {unread: peer} if unread else {}
         self.inventory, self.memory = take_inventory(
             self.builder, by_sys_path(*devices), self.memory, now, unread=paths
         )
-        plugged = replace(self.builder.claims.plugged, unread=paths)
+        plugged = self.builder.claims.plugged.with_unread(paths)
         self.plugs = follow(self.plugs, self.inventory, plugged, now, self.memory.devices)
 
     def give(self, now: float, resource: str, id_: str) -> None:
@@ -422,6 +425,20 @@ def test_a_part_that_cannot_be_read_is_not_unplugged() -> None:
         assert "unplug" not in node.due(99.0)
         node.see(100.0, ONE)
         assert node.due(103.0) == ["unplug"]
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("shift", [0, SHIFT])
+def test_nor_is_one_that_cannot_be_read_in_a_socket_of_usb_3(shift: int, *, fast: bool) -> None:
+    two = a_tty_in_socket(1, port="2", serial="B", fast=fast, shift=shift)
+    rules = KIT_RULE.replace('usb = { port = "1" }', 'usb = { serial = "A" }')
+    node = a_kit_that_a_pod_has(rules.replace('usb = { port = "2" }', 'usb = { serial = "B" }'), ONE, two)
+    node.see(5.0, ONE, two)
+    ((path, peer),) = unread(two).items()
+    node.see(10.0, ONE, unread=path, peer=peer)
+    assert node.due(99.0) == []
+    node.see(100.0, ONE)
+    assert node.due(103.0) == ["unplug"]
 
 
 def test_a_part_that_may_have_moved_to_where_nothing_can_be_read_is_not_unplugged_after_a_start() -> None:

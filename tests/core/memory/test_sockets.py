@@ -11,7 +11,7 @@ from genericdp.core.memory.lasting import TWO_AFTER_S
 from genericdp.core.memory.memory import Memory
 from tests.scenes.builders import CONTROLLER
 from tests.scenes.edits import Node, rule
-from tests.scenes.sockets import SHIFT, a_tty_in_socket, in_socket
+from tests.scenes.sockets import SHIFT, a_tty_in_socket, in_socket, unread
 
 UNITS = rule(
     "x", 'identity = "port"', match='{ SUBSYSTEM = "usb", DEVTYPE = "usb_device", ID_VENDOR_ID = "0403" }'
@@ -304,5 +304,12 @@ def test_what_cannot_be_read_may_be_at_either_port_of_its_socket() -> None:
     node.allocate(id_)
     hangs = in_socket(fast=True, shift=SHIFT)
     node.look(UNITS, hangs)
-    told = node.look(UNITS, replace(hangs, device_node=None, number=None), unread=[hangs.sys_path])
-    assert told == {id_: "it may be one of the devices that cannot be read"}
+    there = (), (replace(hangs, device_node=None, number=None),)
+    for hub in there:
+        told = node.look(UNITS, *hub, unread=unread(hangs))
+        assert told == {id_: "it may be one of the devices that cannot be read"}
+        assert node.look(UNITS, *hub) == {id_: "it is unplugged"}
+        # In another socket, it is something else.
+        assert node.look(UNITS, *hub, unread=unread(in_socket("3", fast=True, shift=SHIFT))) == {
+            id_: "it is unplugged"
+        }

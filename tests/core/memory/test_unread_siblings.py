@@ -7,8 +7,9 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from tests.core.memory.test_siblings_on_boards import TUNERS, Booting, tuner
-from tests.scenes.builders import a_card, a_device
+from tests.scenes.builders import a_card, a_device, a_usb_node
 from tests.scenes.edits import rule
+from tests.scenes.sockets import SHIFT, in_socket, unread
 from tests.scenes.video import a_loopback
 
 MATCH = '{ SUBSYSTEM = ["dvb", "tty", "video4linux"] }'
@@ -148,8 +149,8 @@ def test_what_came_beside_an_unread_sibling_is_not_it_when_that_has_gone(
         node.restart()
     since = 10 if comes == "restart" else 20
     hang, there = make([0], since)[-1].sys_path, make([*beside, new], since)
-    for unread in ([hang, f"{hang}/device"], [hang], [], []):
-        node.look(rules, *there, unread=unread)
+    for cannot in ([hang, f"{hang}/device"], [hang], [], []):
+        node.look(rules, *there, unread=cannot)
         assert node.links()[link] is None
     node.look(rules, *make([0, *beside, new], since))
     assert node.links()[link] is None
@@ -177,3 +178,26 @@ def test_siblings_that_were_known_come_back_one_after_the_other_after_a_boot(
     assert node.look(rules, *make([0], 20), unread=[last, others[hang]]) != told
     assert node.look(rules, *make([0, 1], 20)) == told
     assert node.links() == links
+
+
+@pytest.mark.parametrize("serial", ["CARD", None])
+@pytest.mark.parametrize("comes", ["replug", "restart", "boot"])
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("shift", [0, SHIFT])
+def test_nor_does_one_at_a_port_of_usb_3(serial: str | None, comes: str, shift: int, *, fast: bool) -> None:
+    def card(parts: Sequence[int], since: int) -> list[UdevDevice]:
+        usb = replace(in_socket(fast=fast, shift=shift, serial=serial), incarnation=since)
+        nodes = [a_usb_node(usb, "tty", f"ttyUSB{part}", number=f"c 188:{part}") for part in parts]
+        return [usb, *(replace(each, incarnation=since + n) for n, each in enumerate(nodes, 1))]
+
+    node, rules = Booting(), rule("x", match=MATCH)
+    link = node.give(rules, *card([0], 10))
+    if comes == "replug":
+        node.look(rules)
+    elif comes == "boot":
+        node.reboot()
+    else:
+        node.restart()
+    usb, first, second = card([0, 1], 10 if comes == "restart" else 20)
+    assert "Healthy" not in node.look(rules, usb, second, unread=unread(first)).values()
+    assert node.links()[link] is None

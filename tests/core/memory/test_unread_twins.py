@@ -7,15 +7,18 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.past import WHOLE, Twin
+from genericdp.core.inventory.plugged import ALL_READ
 from genericdp.core.memory import saved
 from genericdp.core.memory.lasting import TWO_AFTER_S
 from genericdp.core.memory.memory import Memory, resumed
 from genericdp.core.memory.take import take_inventory
 from tests.core.memory.test_siblings_on_boards import GRACE_S
 from tests.core.memory.test_unfinished_twins import a_unit, unfinished
-from tests.scenes.builders import a_usb_device, by_sys_path, resources_of
+from tests.scenes import sockets
+from tests.scenes.builders import a_usb_device, a_usb_node, by_sys_path, resources_of
 from tests.scenes.edits import Node, rule
 from tests.scenes.inventories import DOMAIN
+from tests.scenes.sockets import SHIFT, in_socket
 
 RULES = [rule("x", keys) for keys in ("", 'group_by = "usb_device"', 'group_by = "all"', "replicas = 2")]
 RULES.append(rule("x", 'identity = ["ID_SERIAL_SHORT"]'))
@@ -95,7 +98,7 @@ def test_a_unit_is_not_the_twin_of_itself() -> None:
     usb, tty = a_unit("1", 0, 1)
     builder, memory = Builder(resources_of(RULES[0], domain=DOMAIN), DOMAIN), Memory()
     only_tty, both = {tty.sys_path: tty}, by_sys_path(usb, tty)
-    for now, devices, unread in ((1.0, only_tty, [usb.sys_path]), (2.0 + TWO_AFTER_S, both, list[str]())):
+    for now, devices, unread in ((1.0, only_tty, {usb.sys_path: ""}), (2.0 + TWO_AFTER_S, both, ALL_READ)):
         _, memory = take_inventory(builder, devices, memory, now, unread=unread)
     assert memory.twins == frozenset()
 
@@ -208,3 +211,24 @@ def test_it_is_remembered_that_they_are_twins() -> None:
     node.look(RULES[0], *second)
     twin = Twin("serial", "S", node.memory.devices["x_S"].device.models[0], WHOLE)
     assert node.inventory.twins == node.memory.twins == frozenset({twin})
+
+
+@by_all
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("shift", [0, SHIFT])
+@pytest.mark.parametrize("comes", ["stays", "restart"])
+def test_a_twin_beside_the_unread_unit_of_a_pod_is_another_unit_at_any_speed(
+    rules: str, shift: int, comes: str, *, fast: bool
+) -> None:
+    mine, second = in_socket("1", fast=fast, shift=shift, serial="S"), a_unit("3", 1, 2, "S")
+    tty = a_usb_node(mine, "tty", "ttyUSB0", number="c 188:0", properties={"ID_SERIAL_SHORT": "S"})
+    node, link = held(rules, mine, tty)
+    if comes == "restart":
+        node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), "boot"), node.now)
+    cannot = sockets.unread(mine, tty)
+    node.look(rules, unread=cannot)
+    node.look(rules, *second, unread=cannot)
+    node.now += 2 * TWO_AFTER_S
+    node.look(rules, *second, unread=cannot)
+    node.look(rules, *second)
+    assert node.links()[link] is None

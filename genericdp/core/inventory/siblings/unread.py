@@ -4,14 +4,14 @@ The rules of this file:
 
 * What cannot be read may be plugged in all the same. So it is not missing, and what has come is not it, even
   after it has gone. A part of the same unit with a name like those of the siblings is certainly one of them.
-* A path on USB says the port of the unit, and the interface. Elsewhere, only siblings have the same name
+* A path on USB says the unit and the interface. Elsewhere, only siblings have the same name
   but for its numbers: a disk that hangs for good must not keep sensors from their pods after each boot.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
 from genericdp.core.buses.kernel_name import without_numbers
-from genericdp.core.buses.port import interface_in, unit_on_usb
+from genericdp.core.buses.port import interface_in, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import Past
 from genericdp.core.inventory.place import Spot, unit_of
@@ -45,19 +45,18 @@ class _Names:
     """What paths say that cannot be read."""
 
     def __init__(self, paths: Collection[str]) -> None:
-        units = {path: unit_on_usb(path) for path in paths}
-        self._chains = {(unit[1], interface_in(path)) for path, unit in units.items() if unit is not None}
-        self._names = {_name_of(path) for path, unit in units.items() if unit is None}
+        units = {path: usb_above(path) for path in paths}
+        self._parts = {(unit, interface_in(path)) for path, unit in units.items() if unit}
+        self._names = {_name_of(path) for path, unit in units.items() if not unit}
         # Of a list of devices, such as a class, everything may be unread.
         self._may_be_any = any(not path.startswith(("/sys/devices/", "/dev/")) for path in paths)
 
     def may_be_at(self, spot: Spot, siblings: Sequence[UdevDevice]) -> bool:
         if self._may_be_any:
             return True
-        usb = UsbPort.of_exact(spot.port)
-        if usb is not None:
-            interface = interface_in(siblings[0].sys_path)
-            return not self._chains.isdisjoint(((usb.chain, ""), (usb.chain, interface)))
+        if UsbPort.of_exact(spot.port) is not None:
+            unit, interface = usb_above(siblings[0].sys_path), interface_in(siblings[0].sys_path)
+            return not self._parts.isdisjoint(((unit, ""), (unit, interface)))
         return any(_name_of(node.sys_path) in self._names for node in siblings)
 
 

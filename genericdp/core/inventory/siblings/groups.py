@@ -73,7 +73,7 @@ class Groups:
         others = (*self._alone(past), *self._edited(past), *unread)
         for spot in dict.fromkeys((*self.shared, *past.siblings, *others)):
             group = self.at.get(spot, ())
-            numbered = number(group, spot, past, told, self.at, unread=unread.get(spot))
+            numbered = number(group, spot, past, told, self.at, is_one_unread=spot in unread)
             numbers |= numbered.numbers
             if numbered.siblings:
                 siblings[spot] = numbered.siblings

@@ -57,11 +57,11 @@ class Numbered(NamedTuple):
 
 
 def number(
-    group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At, *, unread: int | None = None
+    group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At, *, is_one_unread: bool = False
 ) -> Numbered:
     """The numbers of the siblings at a spot. `at` is what is plugged in.
 
-    unread  how many of them cannot be read, at least; None if all can
+    is_one_unread  whether one of them may be what cannot be read
     """
     home = home_of(group, spot, past, told, at)
     seen, before = home.seen, home.before
@@ -69,7 +69,7 @@ def number(
     missing = sorted(before.keys() - home.stayed.values())
     is_unsettled = bool(came and (missing or home.former)) and not spot.is_anonymous
     # What cannot be read may have the same value.
-    arrivals = {path: seen[path] for path in came} if is_unsettled and unread is None else {}
+    arrivals = {path: seen[path] for path in came} if is_unsettled and not is_one_unread else {}
     seats = seats_of(arrivals, missing, home, spot, told)
     sure = {**home.stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
@@ -78,7 +78,7 @@ def number(
     are_others = bool(missing) and (
         len(new) != len(missing)
         or home.is_open
-        or unread is not None
+        or is_one_unread
         or _are_told_apart(missing, new, home, told)
         or may_be_others(missing, before)
         or (len(missing) > 1 and not are_in_order)
@@ -88,7 +88,7 @@ def number(
     )
     is_in_doubt = bool(new) and nobody_can_tell and home.may_hold(missing, sure.values())
     doubtful: Collection[int] = ()
-    are_more = is_in_doubt and len(new) + (unread or 0) > len(missing)
+    are_more = is_in_doubt and len(new) > len(missing)
     if are_more:
         # Some were never seen before, so even as many as are missing may be those, the next time.
         doubtful = [n for n in missing if _may_have_come(home.known.get(n), new, told)]

@@ -139,7 +139,8 @@ class GenericdpError(Exception):
 class UnreadError(GenericdpError):
     """Some devices cannot be read, and may be there all the same.
 
-    paths  where, in sysfs or below /dev -> the sys path of the other port in its socket of USB 3, or ""
+    paths  where, in sysfs or below /dev -> the sys path that the unit would have at the other port of its
+           socket of USB 3, or ""
     """
 
     def __init__(self, message: str, *, hint: str = "", paths: Mapping[str, str]) -> None:

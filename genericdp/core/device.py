@@ -76,7 +76,7 @@ _BY_NAME = (
 #: The port of the other root hub that is in the same socket: its sys path. A unit at a root hub has it.
 PEER = "port/peer"
 
-_AT_ROOT_HUB = re.compile(r".*?/usb(\d+)/\1-\d+(?=/|$)")
+_AT_ROOT_HUB = re.compile(r".*/usb(\d+)/\1-\d+(?=/|$)")
 
 
 def at_root_hub(path: str) -> str:

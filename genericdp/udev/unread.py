@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from genericdp.core.buses.port import beside_in_socket
 from genericdp.core.device import CORE_ATTRIBUTES, DeviceNumber, UdevDevice, at_root_hub
 from genericdp.errors import MORE_THREADS, UnreadError, what_is_short
 from genericdp.udev.database import Database
@@ -57,13 +58,13 @@ class Unread:
     """Why a path of sysfs could not be read, and what udev said about it meanwhile.
 
     behind  the device above it that is the reason, or ""
-    peer    see `UnreadError.paths`
+    beside  see `UnreadError.paths`
     """
 
     why: OSError
     message: UdevDevice | None = None
     behind: str = ""
-    peer: str = ""
+    beside: str = ""
 
 
 def failure(
@@ -71,7 +72,8 @@ def failure(
 ) -> Unread:
     """That a path could not be read. An error whose file name is unread, too, is that one's."""
     behind = why.filename if why.filename in unread and why.filename != path else ""
-    return Unread(plain(why), message_of(unread, path, message), behind, _peer(path))
+    beside = (path in unread and unread[path].beside) or _beside(path)
+    return Unread(plain(why), message_of(unread, path, message), behind, beside)
 
 
 def message_of(unread: Mapping[str, Unread], path: str, message: UdevDevice | None) -> UdevDevice | None:
@@ -96,7 +98,7 @@ def complaint(unread: Mapping[str, Unread]) -> UnreadError | None:
     return UnreadError(
         f"cannot read {what}: {first.strerror}{besides}",
         hint=what_helps(first),
-        paths={path: each.peer for path, each in unread.items()},
+        paths={path: each.beside for path, each in unread.items()},
     )
 
 
@@ -179,11 +181,13 @@ def _of_the_kernel(attributes: Mapping[str, str]) -> tuple[dict[str, str], Devic
     }, number
 
 
-def _peer(path: str) -> str:
-    """The other port in the socket. The kernel knows it without asking the device."""
+def _beside(path: str) -> str:
+    """The path that its unit would have at the other port of its socket, which the kernel knows by itself."""
     unit = at_root_hub(path)
+    if not unit:
+        return ""
     with suppress(OSError):
-        return (peer_of(unit) if unit else None) or ""
+        return beside_in_socket(path, peer_of(unit) or "")
     return ""
 
 

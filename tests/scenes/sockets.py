@@ -1,5 +1,6 @@
 """A controller of USB 3 as the kernel shows it: a root hub for each speed, with ports in the same sockets."""
 
+from genericdp.core.buses.port import beside_in_socket
 from genericdp.core.device import PEER, UdevDevice
 from tests.scenes.builders import CONTROLLER, a_device, a_usb_device, a_usb_node
 
@@ -65,7 +66,10 @@ def in_socket(
 def unread(*units: UdevDevice) -> dict[str, str]:
     """What is said of units, or of parts of them, while they cannot be read: see `UnreadError.paths`."""
     peers = {unit: [each.attributes.get(PEER) for each in unit.self_and_ancestors()] for unit in units}
-    return {unit.sys_path: next(filter(None, mine), "") for unit, mine in peers.items()}
+    return {
+        unit.sys_path: beside_in_socket(unit.sys_path, next(filter(None, mine), ""))
+        for unit, mine in peers.items()
+    }
 
 
 def a_tty_in_socket(number: int = 0, **where: object) -> UdevDevice:

@@ -171,7 +171,7 @@ def test_the_port_in_the_same_socket_is_read(bed: Testbed, *, has_peer: bool) ->
     part = f"/sys{below}/2-3:1.0/ttyUSB0"
     error = complaint({part: failure({}, part, OSError(errno.EIO, "Input/output error"))})
     assert error is not None
-    assert error.paths == {part: found or ""}
+    assert error.paths == {part: f"/sys{controller}/usb1/1-7" if has_peer else ""}
 
 
 def test_what_did_not_change_stays_the_same_object(bed: Testbed) -> None:

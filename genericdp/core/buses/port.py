@@ -22,6 +22,9 @@ _MEDIATED = "mdev"
 #: Buses whose device names are addresses: the same slot has the same name after every boot.
 ADDRESSED = frozenset({"pci", "platform", "pnp", "acpi", "amba", "vmbus", "xen", "ccw", "vio", _MEDIATED})
 
+#: The chain of ports of a root hub.
+_ROOT_HUB = "0"
+
 #: The generations of the two root hubs of a controller.
 _SLOW, _FAST = 2, 3
 
@@ -132,7 +135,7 @@ def _usb_port(unit: UdevDevice, at: str) -> Port:
             first, root = root, hub
     # Only the major version: kernels disagree about the minor version of the same root hub.
     generation = root.attributes.get("version", "").strip().partition(".")[0]
-    chain = unit.sys_name.partition("-")[2] or "0"
+    chain = unit.sys_name.partition("-")[2] or _ROOT_HUB
     was = UsbPort(AUTO_NUMBER.sub(".auto", controller), generation, chain)
     if root.parent is not None and controller.startswith(root.parent.sys_path):
         controller = _lasting_path(root.parent) + controller[len(root.parent.sys_path) :]
@@ -164,13 +167,13 @@ def _socket(port: UsbPort, unit: UdevDevice, peer: str) -> Socket | None:
 
 
 def beside_in_socket(path: str, peer: str) -> str:
-    """The sys path of what may be at the other port of the socket of a unit on USB; "" without a peer.
+    """The sys path that a unit on USB would have at the other port of its socket; "" without a peer.
 
     path  of the unit, or of a part of it
     peer  `PEER` of what is at the root hub
     """
     found, unit = _PEER.fullmatch(peer), unit_on_usb(path)
-    if found is None or unit is None:
+    if found is None or unit is None or unit[1] == _ROOT_HUB:
         return ""
     # Below the root hub, the kernel relies on it that the two halves of a hub have the same numbers.
     ports = [found["port"], *unit[1].split(".")[1:]]
@@ -220,16 +223,13 @@ def usb_above(path: str) -> str:
 def unit_on_usb(path: str) -> tuple[str, str] | None:
     """Which unit on USB something in sysfs is, or is a part of: bus and chain of ports. None elsewhere."""
     found = _BEHIND_USB.search(path)
-    return None if found is None else (found[1], found[2].rpartition("-")[2] or "0")
+    return None if found is None else (found[1], found[2].rpartition("-")[2] or _ROOT_HUB)
 
 
 def interface_in(path: str) -> str:
-    """The number of the interface of USB to which something in sysfs belongs; "" if it is not in its path.
-
-    That is how the unit says it, in hexadecimal digits, as in its attribute `bInterfaceNumber`.
-    """
+    """The number of the interface of USB to which something in sysfs belongs, as in its path; "" at none."""
     found = _INTERFACE.match(path.removeprefix(usb_above(path)))
-    return "" if found is None else f"{int(found[1]):02x}"
+    return "" if found is None else found[1]
 
 
 def may_be_at(port: str, path: str) -> bool:

@@ -5,10 +5,10 @@ Siblings are nodes that nothing but their order tells apart. `genericdp.core.inv
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, starmap
+from itertools import chain
 from typing import NamedTuple
 
-from genericdp.core.buses.port import Dock, are_two_docks, beside_in_socket, dock_of, may_be_at, unit_on_usb
+from genericdp.core.buses.port import Dock, are_two_docks, dock_of, may_be_at, unit_on_usb
 from genericdp.core.device import VIRTUAL, UdevDevice
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Seen, Siblings, Value
@@ -18,8 +18,8 @@ from genericdp.core.inventory.place import UNKNOWN, Spot
 class Alike(NamedTuple):
     """What is told of a sibling by a rule that names properties.
 
-    ids    those that it and the others with the same values may have. Such an id means these values, so the
-           number that is remembered of it is that of the same sibling. None if no rule takes it
+    ids    those that it and the others with the same values may have; none if no rule takes it. They say
+           which values it has, not which sibling it is
     value  what these ids say of properties
     """
 
@@ -46,7 +46,7 @@ class Plugged:
     unsettled the sys paths of those that have come while some were missing, and that properties may tell
     homes     the spots of siblings -> those at other ports where they may have been before
     unread    the paths of what cannot be read, and may be plugged in all the same
-    beside    the paths of what would be at the other ports of their sockets of USB 3
+    beside    the paths that units among them would have at the other ports of their sockets of USB 3
     anew      spots with numbers that have begun anew: what had them before may be any of the siblings
     stayed    the spot that siblings share -> those that certainly are the same nodes as in the look before
     """
@@ -84,8 +84,7 @@ class Plugged:
 
     def with_unread(self, unread: Mapping[str, str]) -> "Plugged":
         """The same, and what cannot be read: see `UnreadError.paths`."""
-        beside = frozenset(starmap(beside_in_socket, unread.items())) - {""}
-        return replace(self, unread=frozenset(unread), beside=beside) if unread else self
+        return replace(self, unread=frozenset(unread), beside=frozenset(unread.values()) - {""})
 
     def is_coming(self, spot: Spot) -> bool:
         """Whether the unit that was at a spot may be what udev has not finished with, wherever that is.

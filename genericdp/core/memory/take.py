@@ -10,8 +10,9 @@ The rules of this file:
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from operator import itemgetter
 
-from genericdp.core.buses.port import beside_in_socket, takes_one, usb_above
+from genericdp.core.buses.port import takes_one, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
@@ -67,7 +68,8 @@ def take_inventory(
         after = with_apart(after, memory, two, now)
     may_be_twins = builder.side_by_side.may_be_twins
     if unread or memory.unread:
-        found = {usb_above(path): beside_in_socket(path, peer) for path, peer in unread.items()}
+        # If the kernel does not say it of one part, it may have done so of another one.
+        found = {usb_above(path): beside for path, beside in sorted(unread.items(), key=itemgetter(1))}
         units = {unit: beside for unit, beside in found.items() if unit and unit not in devices}
         may_be_twins |= twins_of_unread(after, plugged, units)
         after = with_unread(after, memory, plugged, units, now)

@@ -75,8 +75,10 @@ def test_beside_a_unit_is_what_would_be_in_its_socket_at_the_other_speed(
         assert beside_in_socket(path, "") == ""
 
 
-@pytest.mark.parametrize("path", [CONTROLLER, f"{CONTROLLER}/usb1", DISK, "/dev/dsp", "/sys/class/tty", ""])
+@pytest.mark.parametrize(
+    "path",
+    [CONTROLLER, f"{CONTROLLER}/usb1", f"{CONTROLLER}/usb1/1-0:1.0", DISK, "/dev/dsp", "/sys/class/tty", ""],
+)
 def test_nothing_is_beside_what_is_not_at_a_port_of_a_hub(path: str) -> None:
     assert at_root_hub(path) == ""
-    if not path.endswith("usb1"):
-        assert beside_in_socket(path, f"{CONTROLLER}/usb2/2-0:1.0/usb2-port7") == ""
+    assert beside_in_socket(path, f"{CONTROLLER}/usb2/2-0:1.0/usb2-port7") == ""

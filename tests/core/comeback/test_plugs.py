@@ -36,8 +36,8 @@ class Node:
         self.rules = rules
         self.builder = Builder(resources_of(rules, domain=DOMAIN), DOMAIN)
 
-    def see(self, now: float, *devices: UdevDevice, unread: str = "", peer: str = "") -> None:
-        paths = {unread: peer} if unread else {}
+    def see(self, now: float, *devices: UdevDevice, unread: str = "", beside: str = "") -> None:
+        paths = {unread: beside} if unread else {}
         self.inventory, self.memory = take_inventory(
             self.builder, by_sys_path(*devices), self.memory, now, unread=paths
         )
@@ -434,8 +434,8 @@ def test_nor_is_one_that_cannot_be_read_in_a_socket_of_usb_3(shift: int, *, fast
     rules = KIT_RULE.replace('usb = { port = "1" }', 'usb = { serial = "A" }')
     node = a_kit_that_a_pod_has(rules.replace('usb = { port = "2" }', 'usb = { serial = "B" }'), ONE, two)
     node.see(5.0, ONE, two)
-    ((path, peer),) = unread(two).items()
-    node.see(10.0, ONE, unread=path, peer=peer)
+    ((path, beside),) = unread(two).items()
+    node.see(10.0, ONE, unread=path, beside=beside)
     assert node.due(99.0) == []
     node.see(100.0, ONE)
     assert node.due(103.0) == ["unplug"]

@@ -321,6 +321,18 @@ def test_no_replica_of_a_kit_is_offered_with_a_unit_that_may_be_that_of_a_pod(
         }
 
 
+@pytest.mark.parametrize(("given", "now"), [("A5", None), (None, "A5")], ids=["unread", "read"])
+@pytest.mark.parametrize("keys", ['group_by = "all"', 'group_by = "ID_MODEL"'], ids=["all", "property"])
+def test_replicas_of_a_kit_are_offered_with_a_unit_that_came_at_another_port(
+    given: str | None, now: str | None, keys: str
+) -> None:
+    node, id_ = held(rule("kit", keys), *at("1", 0, given))
+    node.look(rule("kit", keys), *at("1", 0, given))
+    unit = at("2", 2, now)
+    assert healthy(node.look(rule("kit", keys), *unit)) == {id_}
+    assert len(healthy(node.look(rule("kit", keys, "replicas = 2"), *unit))) == 2
+
+
 @pytest.mark.parametrize("now", ["A5", None])
 def test_the_reason_of_a_device_of_several_units_names_the_one_in_question(now: str | None) -> None:
     """Also if that of another one could not be read either: to plug that in anew does not help."""

@@ -32,29 +32,30 @@ def save_within_s(before: Memory, after: Memory) -> float | None:
 
 
 def _is_held_another(before: Memory, after: Memory) -> bool:
-    """Whether a device that a pod holds may be another one now: it has other nodes, or siblings have come.
+    """Whether a device that a pod holds may be another one now.
 
-    Or it has become unknown which of its siblings it is.
+    It has other nodes, siblings have come, or it has become unknown which sibling it is.
     """
     changed = {
         id_
         for id_, known in after.devices.items()
         if (was := before.devices.get(id_, known)) is not known and _nodes(was.device) != _nodes(known.device)
     }
-    came = {
+    open_ = {
         spot
         for spot, numbers in after.siblings.items()
-        if not _doubts(numbers).items() <= _doubts(before.siblings.get(spot, {})).items()
+        if numbers != (had := before.siblings.get(spot, {}))
+        and (numbers.keys() - had.keys() or _doubts(numbers) - _doubts(had))
     }
-    for id_, known in after.devices.items() if came else ():
-        if not came.isdisjoint(spot.of_all for spot in known.device.spots):
+    for id_, known in after.devices.items() if open_ else ():
+        if not open_.isdisjoint(spot.of_all for spot in known.device.spots):
             changed.add(id_)
     return bool(changed) and any(holding.device in changed for holding in after.held.values())
 
 
-def _doubts(siblings: Mapping[int, Seen]) -> Mapping[int, tuple[bool, bool]]:
-    """Of each sibling, whether its number does not say which one it is."""
-    return {number: (seen.is_guess, seen.is_mixed) for number, seen in siblings.items()}
+def _doubts(siblings: Mapping[int, Seen]) -> frozenset[int]:
+    """The numbers that do not say which sibling each one is."""
+    return frozenset(number for number, seen in siblings.items() if seen.is_guess or seen.is_mixed)
 
 
 def _nodes(device: Device) -> tuple[object, ...]:

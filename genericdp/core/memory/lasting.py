@@ -6,7 +6,8 @@ The rules of this file:
   port before it is gone from the old one.
 * Nothing may be looked at while the time passes. So what was there a minute ago and is there now counts.
 * A unit of which nothing can be read is there, too. What was there beside it for a minute is another unit. It
-  is taken for the one that was last at its port, and for any other one once it answers.
+  is taken for the one that was last at its port unless that was seen to leave, and for any other one once it
+  answers. Nobody knows what has left while the daemon was not running.
 """
 
 from collections.abc import Iterator, Mapping
@@ -98,18 +99,38 @@ def with_unread(
     return replace(memory, unread=beside)
 
 
-def twins_of_unread(memory: Memory, plugged: Plugged, unread: Mapping[str, str]) -> Twins:
+def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str]) -> Memory:
+    """The memory after a step, with the remembered units that those which cannot be read may be.
+
+    unread  the units on USB of which nothing is known in this step, see `Unit.among`
+    """
+    # A memory that was saved does not say who had left.
+    there = {
+        (spot.port, spot.serial)
+        for known in before.devices.values()
+        if known.absent_since is None
+        for spot in known.device.spots
+    }
+    maybe: dict[str, set[Unit]] = {path: set() for path in unread}
+    for unit in _units_of(memory):
+        for path in unit.among(unread):
+            if unit[:2] in there or unit in before.maybe.get(path, ()):
+                maybe[path].add(unit)
+    return replace(memory, maybe={path: frozenset(units) for path, units in maybe.items()})
+
+
+def twins_of_unread(memory: Memory, plugged: Plugged) -> Twins:
     """What units would have in common that are plugged in while another one may be what cannot be read."""
+    units = frozenset[Unit]().union(*memory.maybe.values())
     ports: dict[str, set[str]] = {}
-    for spot in plugged.groups if unread else ():
+    for spot in plugged.groups if units else ():
         ports.setdefault(spot.serial, set()).add(spot.port)
-    units = (unit for unit in _units_of(memory) if ports.get(unit.serial, set()) - {unit.port})
-    return frozenset(unit.as_twin for unit in units if unit.among(unread))
+    return frozenset(unit.as_twin for unit in units if ports.get(unit.serial, set()) - {unit.port})
 
 
 def _units_of(memory: Memory) -> Iterator[Unit]:
-    """The units that are remembered, with a serial number of their own."""
+    """The units that are remembered, with a serial number of their own, and those that a kit has lost."""
     for known in memory.devices.values():
-        for spot, model in known.device.spots_with_models:
+        for spot, model in (*known.device.spots_with_models, *known.earlier.items()):
             if not why_filler(spot.serial):
                 yield Unit(spot.port, spot.serial, model)

@@ -61,6 +61,7 @@ class Memory:
     twins    what twins have in common that have been seen side by side
     beside   what units have in common that are twins if both stay -> since when
     unread   units on USB that cannot be read -> what was there beside each -> since when
+    maybe    units on USB that cannot be read -> the remembered units that each may be
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class Memory:
     twins: Twins = NO_TWINS
     beside: Mapping[Twin, float] = field(default_factory=dict, compare=False)
     unread: Mapping[str, Mapping[Unit, float]] = field(default_factory=dict, compare=False)
+    maybe: Mapping[str, frozenset[Unit]] = field(default_factory=dict, compare=False)
 
     @property
     def past(self) -> Past:

@@ -27,6 +27,7 @@ from genericdp.core.memory.lasting import (
     with_apart,
     with_beside,
     with_lasting,
+    with_maybe,
     with_unread,
 )
 from genericdp.core.memory.memory import Memory
@@ -68,10 +69,11 @@ def take_inventory(
         after = with_apart(after, memory, two, now)
     may_be_twins = builder.side_by_side.may_be_twins
     if unread or memory.unread:
-        # If the kernel does not say it of one part, it may have done so of another one.
+        # If the kernel does not say of one part what is beside it, it may have done so of another one.
         found = {usb_above(path): beside for path, beside in sorted(unread.items(), key=itemgetter(1))}
         units = {unit: beside for unit, beside in found.items() if unit and unit not in devices}
-        may_be_twins |= twins_of_unread(after, plugged, units)
+        after = with_maybe(after, memory, units)
+        may_be_twins |= twins_of_unread(after, plugged)
         after = with_unread(after, memory, plugged, units, now)
     if may_be_twins or memory.beside:
         after = with_beside(after, memory, may_be_twins, now)

@@ -100,3 +100,18 @@ def test_that_it_has_become_unknown_which_sibling_a_pod_got_is_saved_at_once(
     told = node.look(rules, *a_card("1", {part: part for part in again}, 20))
     assert ("Healthy" not in told.values()) is holds
     assert save_within_s(before, node.memory) == (0.0 if holds else SAVE_WITHIN_S)
+
+
+@pytest.mark.parametrize("holds", [True, False], ids=["held", "free"])
+def test_that_a_sibling_has_another_path_is_saved_at_once(*, holds: bool) -> None:
+    """A daemon that is killed would take it for the one that a pod got, once that is missing."""
+    node, rules = Node(), rule("x")
+    usb, first, second = a_card("1", {0: 0, 1: 1}, 10)
+    node.look(rules, usb, first, second)
+    if holds:
+        node.allocate(next(id_ for id_, path in node.links().items() if path == second.device_node))
+    node.look(rules, usb, first, second)
+    node.look(rules, usb, second)
+    before = node.memory
+    node.look(rules, usb, second, replace(a_card("1", {0: 3}, 20)[-1], parent=second.parent))
+    assert save_within_s(before, node.memory) == (0.0 if holds else SAVE_WITHIN_S)

@@ -175,3 +175,29 @@ def test_what_was_never_seen_does_not_pass_for_an_unread_sibling_in_a_socket_of_
     usb, first, second = card([0, 1], 10 if comes == "restart" else 20)
     assert "Healthy" not in node.look(rules, usb, second, unread=unread(first)).values()
     assert node.links()[link] is None
+
+
+@pytest.mark.parametrize("make", [tuners, ports])
+@pytest.mark.parametrize("hang", ["siblings", "unit"])
+def test_siblings_that_cannot_be_read_for_a_while_are_the_same_again(make: Make, hang: str) -> None:
+    """Their paths and inodes say so, although the first one was bound again under a higher name."""
+    node, rules = Booting(), rule("x", match=MATCH)
+    unit, first, second = make([0, 1], 10)
+    told = node.look(rules, unit, first, second)
+    for id_ in told:
+        node.allocate(id_)
+    node.look(rules, unit, first, second)
+    (link,) = (link for link, path in node.links().items() if path == first.device_node)
+    node.look(rules, unit, second)
+    again = replace(make([3], 20)[-1], parent=second.parent)
+    assert node.look(rules, unit, second, again) == told
+    links = node.links()
+    assert links[link] == again.device_node
+    node.restart()
+    cannot = [second.sys_path, again.sys_path] if hang == "siblings" else [unit.sys_path]
+    for _ in range(2):
+        node.look(rules, unread=cannot)
+    assert node.look(rules, unit, second, again) == told
+    assert node.links() == links
+    node.look(rules, unit, second)
+    assert node.links()[link] is None

@@ -1,6 +1,7 @@
 """A unit that could not be read for a minute, beside the unit of a pod with the same serial number."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -231,4 +232,60 @@ def test_a_twin_beside_the_unread_unit_of_a_pod_is_another_unit_at_any_speed(
     node.now += 2 * TWO_AFTER_S
     node.look(rules, *second, unread=cannot)
     node.look(rules, *second)
+    assert node.links()[link] is None
+
+
+@pytest.mark.parametrize("keys", ['group_by = "all"', 'group_by = "RIG"'])
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_twin_beside_the_unread_unit_of_a_kit_is_another_unit(keys: str, *, is_read: bool) -> None:
+    """The kit stays there with its other unit."""
+    rules = rule("x", keys)
+    first, twin, other = (
+        [replace(each, properties={**each.properties, "RIG": "r"}) for each in a_unit(*where)]
+        for where in (("1", 0, 1), ("3", 1, 2), ("4", 2, 3, "OTHER"))
+    )
+    node, _ = held(rules, *first, *other)
+    (link,) = (link for link, path in node.links().items() if path == "/dev/ttyUSB0")
+    cannot, there = ([], first) if is_read else (unread(first), [])
+    for devices in ([*there, *other], [*there, *other, *twin], [*there, *other, *twin]):
+        node.look(rules, *devices, unread=cannot)
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *other, *twin)
+    assert node.links()[link] is None
+
+
+@by_all
+@pytest.mark.parametrize("hangs_before", [False, True], ids=["then plugged in", "moved there"])
+def test_what_hangs_at_the_port_that_the_unit_of_a_pod_has_left_is_another_one(
+    rules: str, *, hangs_before: bool
+) -> None:
+    """So the unit has no twin: it waits while that hangs, and is found then."""
+    node, link = held(rules, *a_unit("1", 0, 1))
+    moved = a_unit("4", 1, 2)
+    at_old_port = [a_usb_device("1", serial=None).sys_path]
+    if hangs_before:
+        elsewhere = [a_usb_device("2", serial=None).sys_path]
+        node.look(rules, *a_unit("1", 0, 1), unread=elsewhere)
+        node.look(rules, *moved, unread=elsewhere)
+    else:
+        node.look(rules)
+        node.look(rules, unread=at_old_port)
+    for _ in range(3):
+        told = node.look(rules, *moved, unread=at_old_port)
+        assert "Healthy" not in told.values()
+        node.now += 2 * TWO_AFTER_S
+    told = node.look(rules, *moved)
+    assert node.inventory.twins == frozenset()
+    assert ("Healthy" in told.values(), node.links()[link]) == (True, "/dev/ttyUSB1")
+
+
+@by_all
+def test_what_has_left_while_the_daemon_was_not_running_may_be_what_hangs_at_its_port(rules: str) -> None:
+    node, link = held(rules, *a_unit("1", 0, 1))
+    node.look(rules)
+    node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), "boot"), node.now)
+    for _ in range(2):
+        node.look(rules, *a_unit("4", 1, 2), unread=unread(a_unit("1", 0, 1)))
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *a_unit("4", 1, 2))
     assert node.links()[link] is None

@@ -33,6 +33,7 @@ from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Alike, Told
 from genericdp.core.inventory.siblings.homes import At, Home, elsewhere, gone, home_of, seen_at
 from genericdp.core.inventory.siblings.seats import came_in_order, may_be_others, seats_of
+from genericdp.core.inventory.siblings.unread import unread_among
 
 #: One that has not been seen since its number was a guess.
 NOT_SEEN = Seen(is_late=True)
@@ -105,7 +106,8 @@ def number(
     numbers = {**sure, **by_order}
     if not is_in_doubt:
         sure = numbers
-    siblings = dict(gone(before))
+    # What cannot be read may not have left. So nothing else has its path and inode.
+    siblings = {**gone(before), **unread_among({number: before[number] for number in missing}, past)}
     are_mixed = not are_in_order or (seats.disputed and len(new) == len(missing))
     if is_in_doubt and (are_mixed or any(before[number].is_mixed for number in missing)):
         siblings |= {number: before[number].mixed for number in missing}

@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from genericdp.core.buses.kernel_name import without_numbers
 from genericdp.core.buses.port import interface_in, usb_above
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.past import Past
+from genericdp.core.inventory.past import Past, Seen
 from genericdp.core.inventory.place import Spot
 from genericdp.core.usb_port import UsbPort
 
@@ -28,6 +28,20 @@ def with_unread(at: Mapping[Spot, Sequence[UdevDevice]], past: Past) -> frozense
         for spot, nodes in at.items()
         if names.may_be_at(spot, nodes) and (spot in past.siblings or past.alike(spot.serial, spot.within))
     )
+
+
+def unread_among(before: Mapping[int, Seen], past: Past) -> Mapping[int, Seen]:
+    """Those of siblings that may still be where they were, because nothing can be read there."""
+    return {
+        number: seen
+        for number, seen in (before.items() if past.unread else ())
+        if any(_is_at_or_below(seen.order, path) for path in past.unread)
+    }
+
+
+def _is_at_or_below(order: str, path: str) -> bool:
+    """Whether a sibling (`order_of`) has this path, or one below it."""
+    return f"{order[order.find('/') :]}/".startswith(f"{path}/")
 
 
 class _Names:

@@ -34,7 +34,7 @@ def save_within_s(before: Memory, after: Memory) -> float | None:
 def _is_held_another(before: Memory, after: Memory) -> bool:
     """Whether a device that a pod holds may be another one now.
 
-    It has other nodes, siblings have come, or it has become unknown which sibling it is.
+    It has other nodes, siblings have come or have other paths, or it has become unknown which sibling it is.
     """
     changed = {
         id_
@@ -45,7 +45,7 @@ def _is_held_another(before: Memory, after: Memory) -> bool:
         spot
         for spot, numbers in after.siblings.items()
         if numbers != (had := before.siblings.get(spot, {}))
-        and (numbers.keys() - had.keys() or _doubts(numbers) - _doubts(had))
+        and (numbers.keys() - had.keys() or _present_or_doubted(numbers).items() - had.items())
     }
     for id_, known in after.devices.items() if open_ else ():
         if not open_.isdisjoint(spot.of_all for spot in known.device.spots):
@@ -53,9 +53,9 @@ def _is_held_another(before: Memory, after: Memory) -> bool:
     return bool(changed) and any(holding.device in changed for holding in after.held.values())
 
 
-def _doubts(siblings: Mapping[int, Seen]) -> frozenset[int]:
-    """The numbers that do not say which sibling each one is."""
-    return frozenset(number for number, seen in siblings.items() if seen.is_guess or seen.is_mixed)
+def _present_or_doubted(siblings: Mapping[int, Seen]) -> Mapping[int, Seen]:
+    """Those of siblings that are there, and those whose numbers do not say which ones they are."""
+    return {n: seen for n, seen in siblings.items() if seen.is_there or seen.is_guess or seen.is_mixed}
 
 
 def _nodes(device: Device) -> tuple[object, ...]:

@@ -88,7 +88,11 @@ def with_unread(
     """
     there = {(spot.port, spot.serial) for spot in plugged.groups}
     units = {*_units_of(memory)} if unread else set[Unit]()
-    maybe = {unit: unit.among(unread) for unit in units if unit[:2] not in there}
+    maybe = {
+        unit: {path for path, may_be in memory.maybe.items() if unit in may_be}
+        for unit in units
+        if unit[:2] not in there
+    }
     beside: dict[str, Mapping[Unit, float]] = {}
     for path in unread:
         since = before.unread.get(path, {})

@@ -289,3 +289,22 @@ def test_what_has_left_while_the_daemon_was_not_running_may_be_what_hangs_at_its
         node.now += 2 * TWO_AFTER_S
     node.look(rules, *a_unit("4", 1, 2))
     assert node.links()[link] is None
+
+
+@by_all
+@pytest.mark.parametrize("is_seen_to_leave", [True, False])
+def test_a_unit_that_hung_at_its_new_port_is_not_the_twin_of_what_hangs_at_its_old_one(
+    rules: str, *, is_seen_to_leave: bool
+) -> None:
+    node, link = held(rules, *a_unit("1", 0, 1))
+    moved, other = a_unit("4", 1, 2), a_unit("1", 2, 3, "OTHER")
+    if is_seen_to_leave:
+        node.look(rules)
+    node.look(rules, unread=unread(moved))
+    for _ in range(2):
+        node.look(rules, unread=unread(moved + other))
+        node.now += 2 * TWO_AFTER_S
+    told = node.look(rules, *moved, unread=unread(other))
+    assert ("Healthy" in told.values(), node.links()[link]) == (False, None)
+    node.look(rules, *moved)
+    assert (node.inventory.twins, node.links()[link]) == (frozenset(), "/dev/ttyUSB1")

@@ -64,7 +64,7 @@ def in_socket(
 
 
 def unread(*units: UdevDevice) -> dict[str, str]:
-    """What is said of units, or of parts of them, while they cannot be read: see `UnreadError.paths`."""
+    """The `UnreadError.paths` for these units, or parts of units, while they cannot be read."""
     peers = {unit: [each.attributes.get(PEER) for each in unit.self_and_ancestors()] for unit in units}
     return {
         unit.sys_path: beside_in_socket(unit.sys_path, next(filter(None, mine), ""))

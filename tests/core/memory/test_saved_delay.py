@@ -89,7 +89,7 @@ def test_that_a_held_id_means_other_device_nodes_now_is_saved_at_once(plug: Plug
 def test_that_it_has_become_unknown_which_sibling_a_pod_got_is_saved_at_once(
     again: Sequence[int], *, holds: bool
 ) -> None:
-    """A daemon that is killed would take what is there at its next start for those that were missing."""
+    """Otherwise, a daemon killed now would mistake what it finds at its next start for the missing siblings."""
     node, rules = Node(), rule("x")
     for id_ in node.look(rules, *a_card("1", {0: 0, 1: 1}, 10)):
         if holds:
@@ -104,7 +104,7 @@ def test_that_it_has_become_unknown_which_sibling_a_pod_got_is_saved_at_once(
 
 @pytest.mark.parametrize("holds", [True, False], ids=["held", "free"])
 def test_that_a_sibling_has_another_path_is_saved_at_once(*, holds: bool) -> None:
-    """A daemon that is killed would take it for the one that a pod got, once that is missing."""
+    """Otherwise, a daemon killed now could later mistake it for the sibling that a pod got."""
     node, rules = Node(), rule("x")
     usb, first, second = a_card("1", {0: 0, 1: 1}, 10)
     node.look(rules, usb, first, second)

@@ -134,7 +134,7 @@ def test_what_was_never_seen_does_not_pass_for_the_unread_sibling_of_a_card_at_a
 def test_siblings_that_were_known_come_back_one_after_the_other_after_a_boot(
     make: Make, keys: str, hang: str
 ) -> None:
-    """The last one can only be read later. What else cannot be read is no sibling that was never seen."""
+    """One of them is readable only later. Other unreadable devices do not count as unknown siblings."""
     rules = rule("x", keys, match=MATCH)
     node, told, links = with_two(rules, make)
     node.reboot()

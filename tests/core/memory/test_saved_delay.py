@@ -89,7 +89,7 @@ def test_that_a_held_id_means_other_device_nodes_now_is_saved_at_once(plug: Plug
 def test_that_it_has_become_unknown_which_sibling_a_pod_got_is_saved_at_once(
     again: Sequence[int], *, holds: bool
 ) -> None:
-    """Otherwise, a daemon killed now would mistake what it finds at its next start for the missing siblings."""
+    """Otherwise, a daemon killed now would mistake what it finds when it starts for the missing ones."""
     node, rules = Node(), rule("x")
     for id_ in node.look(rules, *a_card("1", {0: 0, 1: 1}, 10)):
         if holds:

@@ -133,6 +133,20 @@ def test_siblings_that_two_rules_take_come_back(keys: str) -> None:
     assert node.links() == had
 
 
+def test_the_ids_of_all_rules_that_take_siblings_with_one_value_count() -> None:
+    """The second one had another value meanwhile, but a pod holds it under the first one."""
+    node, rules = Booting(), divided('identity = ["BOARD"]', "1")
+    first, second = a_port(4, 10, name="1"), a_port(5, 11, name="2")
+    node.look(rules, first, second)
+    (link,) = (link for link, path in node.links().items() if path == "/dev/ttyS5")
+    node.allocate(link)
+    node.look(rules, first, second)
+    node.look(rules, first, a_port(5, 11, "2", name="2"))
+    node.look(rules)
+    told = node.look(rules, a_port(4, 20, name="1"), a_port(5, 21, name="2"))
+    assert (told[link], node.links()[link]) == ("Healthy", "/dev/ttyS5")
+
+
 def come_again(keys: str, comes: str, before: str, after: str, *again: UdevDevice) -> tuple[Booting, str]:
     """A node on which a pod has the sibling 3, which one rule takes alone; and the first link to it.
 

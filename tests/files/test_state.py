@@ -225,6 +225,8 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
             "'a' is not the name of a resource",
         ),
         ('{"version": 1, "ties": {}, "devices": {}, "withdrawn": {"a": {}}}', "'resource' is missing"),
+        ('{"version": 1, "ties": {}, "devices": {}, "left": "a"}', "'a' is not a list"),
+        ('{"version": 1, "ties": {}, "devices": {}, "left": ["a"]}', "'a' has left and is not a device"),
     ],
 )
 def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why: str) -> None:

@@ -12,6 +12,7 @@ The rules of this file:
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from genericdp.core.buses.port import port_on_a_bus
 from genericdp.core.device import UdevDevice
@@ -19,6 +20,7 @@ from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.past import Twin, Twins
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.memory import Memory, Unit, ports_of
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import Pairs
 
 #: How long two units are there before they are not one that comes back, in seconds.
@@ -108,7 +110,6 @@ def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str]) -> Mem
 
     unread  the units on USB of which nothing is known in this step, see `Unit.among`
     """
-    # A memory that was saved does not say who had left.
     there = {
         (spot.port, spot.serial)
         for known in before.devices.values()
@@ -132,9 +133,21 @@ def twins_of_unread(memory: Memory, plugged: Plugged) -> Twins:
     return frozenset(unit.as_twin for unit in units if ports.get(unit.serial, set()) - {unit.port})
 
 
+def who_left(memory: Memory) -> Iterator[str]:
+    """The devices that have left, without those that may be what cannot be read."""
+    maybe = frozenset[Unit]().union(*memory.maybe.values())
+    for id_, known in memory.devices.items():
+        is_absent = known.absent_since is not None or id_ in memory.left
+        if is_absent and not (maybe and maybe.intersection(_units_of_device(known))):
+            yield id_
+
+
 def _units_of(memory: Memory) -> Iterator[Unit]:
     """The units that are remembered, with a serial number of their own, and those that a kit has lost."""
-    for known in memory.devices.values():
-        for spot, model in (*known.device.spots_with_models, *known.earlier.items()):
-            if not why_filler(spot.serial):
-                yield Unit(spot.port, spot.serial, model)
+    return chain.from_iterable(map(_units_of_device, memory.devices.values()))
+
+
+def _units_of_device(known: Remembered) -> Iterator[Unit]:
+    for spot, model in (*known.device.spots_with_models, *known.earlier.items()):
+        if not why_filler(spot.serial):
+            yield Unit(spot.port, spot.serial, model)

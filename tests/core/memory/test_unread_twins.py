@@ -280,14 +280,50 @@ def test_what_hangs_at_the_port_that_the_unit_of_a_pod_has_left_is_another_one(
 
 
 @by_all
-def test_what_has_left_while_the_daemon_was_not_running_may_be_what_hangs_at_its_port(rules: str) -> None:
+@pytest.mark.parametrize("boot", ["boot", "next"], ids=["restart", "boot"])
+def test_what_has_left_while_the_daemon_was_not_running_may_be_what_hangs_at_its_port(
+    rules: str, boot: str
+) -> None:
     node, link = held(rules, *a_unit("1", 0, 1))
-    node.look(rules)
-    node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), "boot"), node.now)
+    node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), boot), node.now)
     for _ in range(2):
         node.look(rules, *a_unit("4", 1, 2), unread=unread(a_unit("1", 0, 1)))
         node.now += 2 * TWO_AFTER_S
     node.look(rules, *a_unit("4", 1, 2))
+    assert node.links()[link] is None
+
+
+@by_all
+@pytest.mark.parametrize("boot", ["boot", "next"], ids=["restart", "boot"])
+@pytest.mark.parametrize("hangs", ["before the restart", "since then"])
+def test_after_a_restart_what_was_seen_to_leave_is_not_what_hangs_at_its_port(
+    rules: str, boot: str, hangs: str
+) -> None:
+    node, link = held(rules, *a_unit("1", 0, 1))
+    moved, at_old_port = a_unit("4", 1, 2), unread(a_unit("1", 0, 1))
+    node.look(rules)
+    if hangs == "before the restart":
+        node.look(rules, unread=at_old_port)
+    node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), boot), node.now)
+    for _ in range(3):
+        told = node.look(rules, *moved, unread=at_old_port)
+        assert "Healthy" not in told.values()
+        node.now += 2 * TWO_AFTER_S
+    told = node.look(rules, *moved)
+    assert node.inventory.twins == frozenset()
+    assert ("Healthy" in told.values(), node.links()[link]) == (True, "/dev/ttyUSB1")
+
+
+@by_all
+def test_after_a_restart_what_hung_at_its_port_may_still_be_what_hangs_there(rules: str) -> None:
+    first, second = a_unit("1", 0, 1), a_unit("4", 1, 2)
+    node, link = held(rules, *first)
+    node.look(rules, unread=unread(first))
+    node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), "boot"), node.now)
+    for _ in range(2):
+        node.look(rules, *second, unread=unread(first))
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *second)
     assert node.links()[link] is None
 
 

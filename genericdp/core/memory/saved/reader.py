@@ -9,7 +9,7 @@ The rules of this file:
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -94,6 +94,7 @@ def _parse(document: Any, boot: str) -> Memory:
         fields.truth(document.get("untold", False)),
         fields.apart(document.get("apart", {})),
         twins=frozenset(map(fields.twin, fields.items(document.get("twins", [])))),
+        left=_parse_left(document.get("left", []), devices),
     )
 
 
@@ -169,6 +170,13 @@ def _parse_answered(entry: Any) -> tuple[str, CdiDevice]:
     if not device.ids:
         raise ValueError("a CDI device without ids")
     return device.name, device
+
+
+def _parse_left(value: Any, devices: Collection[str]) -> frozenset[str]:
+    left = frozenset(map(fields.text, fields.items(value)))
+    for id_ in sorted(left.difference(devices)):
+        raise ValueError(f"{id_!r} has left and is not a device")
+    return left
 
 
 def _parse_siblings(value: Any, late: Any, devices: Iterable[Remembered]) -> Siblings:

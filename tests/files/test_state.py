@@ -226,7 +226,10 @@ def test_the_file_is_replaced_not_written_into(tmp_path: Path) -> None:
         ),
         ('{"version": 1, "ties": {}, "devices": {}, "withdrawn": {"a": {}}}', "'resource' is missing"),
         ('{"version": 1, "ties": {}, "devices": {}, "left": "a"}', "'a' is not a list"),
-        ('{"version": 1, "ties": {}, "devices": {}, "left": ["a"]}', "'a' has left and is not a device"),
+        (
+            '{"version": 1, "ties": {}, "devices": {}, "left": [["a", "b"]]}',
+            "not enough values to unpack (expected 3, got 2)",
+        ),
     ],
 )
 def test_a_broken_file_is_reported_and_kept_aside(tmp_path: Path, text: str, why: str) -> None:

@@ -3,7 +3,7 @@
 Siblings are nodes that nothing but their order tells apart. `genericdp.core.inventory.siblings` numbers them.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import NamedTuple
@@ -106,6 +106,10 @@ class Plugged:
         unread = {unit for path in self.unread if (unit := unit_on_usb(path)) is not None}
         nodes = (node for group in self.groups.values() for node in group)
         return not unread <= ({unit_on_usb(node.sys_path) for node in nodes} if unread else unread)
+
+    def units(self) -> Iterator[tuple[str, str]]:
+        """The port and serial number of what is plugged in, more than once if it has several nodes."""
+        return ((spot.port, spot.serial) for spot in self.groups if spot.serial)
 
     def is_in_doubt(self, spot: Spot) -> bool:
         """Whether nobody can say which sibling the node at a spot is."""

@@ -7,20 +7,17 @@ The rules of this file:
 * Nothing may be looked at while the time passes. So what was there a minute ago and is there now counts.
 * A unit of which nothing can be read is there, too. What was there beside it for a minute is another unit. It
   is taken for the one that was last at its port unless that was seen to leave, and for any other one once it
-  answers. Nobody knows what has left while the daemon was not running.
+  answers. Nobody knows what has come or left while the daemon was not running.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 
 from genericdp.core.buses.port import port_on_a_bus
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.past import Twin, Twins
-from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.memory import Memory, Unit, ports_of
-from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import Pairs
 
 #: How long two units are there before they are not one that comes back, in seconds.
@@ -81,19 +78,16 @@ def with_answered(memory: Memory, devices: Mapping[str, UdevDevice], now: float)
     return replace(memory, twins=memory.twins.union(twins)) if twins else memory
 
 
-def with_unread(
-    memory: Memory, before: Memory, plugged: Plugged, unread: Mapping[str, str], now: float
-) -> Memory:
+def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: float) -> Memory:
     """The memory after a step, with the remembered units that are beside those that cannot be read.
 
     unread  the units on USB of which nothing is known in this step, see `Unit.among`
     """
-    there = {(spot.port, spot.serial) for spot in plugged.groups}
     units = {*_units_of(memory)} if unread else set[Unit]()
     maybe = {
         unit: {path for path, may_be in memory.maybe.items() if unit in may_be}
         for unit in units
-        if unit[:2] not in there
+        if unit[:2] not in memory.there
     }
     beside: dict[str, Mapping[Unit, float]] = {}
     for path in unread:
@@ -110,44 +104,31 @@ def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str]) -> Mem
 
     unread  the units on USB of which nothing is known in this step, see `Unit.among`
     """
-    there = {
-        (spot.port, spot.serial)
-        for known in before.devices.values()
-        if known.absent_since is None
-        for spot in known.device.spots
-    }
     maybe: dict[str, set[Unit]] = {path: set() for path in unread}
+    left: set[Unit] = set()
     for unit in _units_of(memory):
         for path in unit.among(unread):
-            if unit[:2] in there or unit in before.maybe.get(path, ()):
+            if unit[:2] in before.there or unit in before.maybe.get(path, ()):
                 maybe[path].add(unit)
-    return replace(memory, maybe={path: frozenset(units) for path, units in maybe.items()})
+            else:
+                left.add(unit)
+    return replace(
+        memory, maybe={path: frozenset(units) for path, units in maybe.items()}, left=frozenset(left)
+    )
 
 
-def twins_of_unread(memory: Memory, plugged: Plugged) -> Twins:
+def twins_of_unread(memory: Memory) -> Twins:
     """What units would have in common that are plugged in while another one may be what cannot be read."""
     units = frozenset[Unit]().union(*memory.maybe.values())
     ports: dict[str, set[str]] = {}
-    for spot in plugged.groups if units else ():
-        ports.setdefault(spot.serial, set()).add(spot.port)
+    for port, serial in memory.there if units else ():
+        ports.setdefault(serial, set()).add(port)
     return frozenset(unit.as_twin for unit in units if ports.get(unit.serial, set()) - {unit.port})
-
-
-def who_left(memory: Memory) -> Iterator[str]:
-    """The devices that have left, without those that may be what cannot be read."""
-    maybe = frozenset[Unit]().union(*memory.maybe.values())
-    for id_, known in memory.devices.items():
-        is_absent = known.absent_since is not None or id_ in memory.left
-        if is_absent and not (maybe and maybe.intersection(_units_of_device(known))):
-            yield id_
 
 
 def _units_of(memory: Memory) -> Iterator[Unit]:
     """The units that are remembered, with a serial number of their own, and those that a kit has lost."""
-    return chain.from_iterable(map(_units_of_device, memory.devices.values()))
-
-
-def _units_of_device(known: Remembered) -> Iterator[Unit]:
-    for spot, model in (*known.device.spots_with_models, *known.earlier.items()):
-        if not why_filler(spot.serial):
-            yield Unit(spot.port, spot.serial, model)
+    for known in memory.devices.values():
+        for spot, model in (*known.device.spots_with_models, *known.earlier.items()):
+            if not why_filler(spot.serial):
+                yield Unit(spot.port, spot.serial, model)

@@ -62,7 +62,8 @@ class Memory:
     beside   what units have in common that are twins if both stay -> since when
     unread   units on USB that cannot be read -> what was there beside each -> since when
     maybe    units on USB that cannot be read -> the remembered units that each may be
-    left     the devices that had left when it was saved; empty in a memory in use
+    there    the port and serial number of each unit that was plugged in, as far as is known
+    left     units that had left before something at their ports could not be read
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -80,7 +81,8 @@ class Memory:
     beside: Mapping[Twin, float] = field(default_factory=dict, compare=False)
     unread: Mapping[str, Mapping[Unit, float]] = field(default_factory=dict, compare=False)
     maybe: Mapping[str, frozenset[Unit]] = field(default_factory=dict, compare=False)
-    left: frozenset[str] = frozenset()
+    there: Collection[tuple[str, str]] = field(default=(), compare=False)
+    left: frozenset[Unit] = frozenset()
 
     @property
     def past(self) -> Past:
@@ -279,12 +281,5 @@ def resumed(memory: Memory, now: float) -> Memory:
     if memory.is_untold:
         # The time of Allocate is not saved. An id that was given since the start is not a guess.
         held = {id_: replace(holding, given=now) for id_, holding in held.items()}
-    left = {id_: replace(memory.devices[id_], absent_since=now) for id_ in memory.left}
-    return replace(
-        memory,
-        devices={**memory.devices, **left},
-        held=held,
-        answered=resumed_at(memory.answered, now),
-        is_untold=memory.is_untold or not memory.devices,
-        left=frozenset(),
-    )
+    is_untold = memory.is_untold or not memory.devices
+    return replace(memory, held=held, answered=resumed_at(memory.answered, now), is_untold=is_untold)

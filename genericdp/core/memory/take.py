@@ -64,6 +64,7 @@ def take_inventory(
     built = builder.build(devices, past)
     plugged = builder.claims.plugged.with_unread(unread)
     complete, after = remember(built, memory, now, answer, plugged)
+    after = replace(after, is_untold=memory.is_untold, there=frozenset(plugged.units()))
     two = _matched(builder, built, devices)
     if two or memory.two or memory.apart:
         after = with_apart(after, memory, two, now)
@@ -73,11 +74,11 @@ def take_inventory(
         found = {usb_above(path): beside for path, beside in sorted(unread.items(), key=itemgetter(1))}
         units = {unit: beside for unit, beside in found.items() if unit and unit not in devices}
         after = with_maybe(after, memory, units)
-        may_be_twins |= twins_of_unread(after, plugged)
-        after = with_unread(after, memory, plugged, units, now)
+        may_be_twins |= twins_of_unread(after)
+        after = with_unread(after, memory, units, now)
     if may_be_twins or memory.beside:
         after = with_beside(after, memory, may_be_twins, now)
-    return complete, replace(after, is_untold=True) if memory.is_untold else after
+    return complete, after
 
 
 def _with_siblings(ids: Collection[str], devices: Mapping[str, Remembered]) -> frozenset[str]:

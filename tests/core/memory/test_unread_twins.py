@@ -39,6 +39,10 @@ def held(rules: str, *devices: UdevDevice) -> tuple[Node, str]:
     return node, next(iter(node.links()))
 
 
+def restart(node: Node, boot: str = "boot") -> None:
+    node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), boot), node.now)
+
+
 @by_all
 @pytest.mark.parametrize("answers", ["later", "when it leaves"])
 @pytest.mark.parametrize("passed_s", [0.0, 2 * TWO_AFTER_S])
@@ -159,8 +163,7 @@ def test_what_comes_while_the_unit_of_a_pod_cannot_be_read_is_another_unit_after
     first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
     node, link = held(rules, *first)
     if start != "plugged in":
-        boot = "this" if start == "restart" else "next"
-        node.memory = resumed(saved.load(saved.dump(node.memory, "this"), boot), node.now)
+        restart(node, "boot" if start == "restart" else "next")
     node.look(rules, unread=unread(first))
     node.look(rules, *second, unread=unread(first))
     node.now += passed_s
@@ -225,7 +228,7 @@ def test_a_twin_beside_the_unread_unit_of_a_pod_is_another_unit_at_any_speed(
     tty = a_usb_node(mine, "tty", "ttyUSB0", number="c 188:0", properties={"ID_SERIAL_SHORT": "S"})
     node, link = held(rules, mine, tty)
     if comes == "restart":
-        node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), "boot"), node.now)
+        restart(node)
     cannot = sockets.unread(mine, tty)
     node.look(rules, unread=cannot)
     node.look(rules, *second, unread=cannot)
@@ -280,12 +283,10 @@ def test_what_hangs_at_the_port_that_the_unit_of_a_pod_has_left_is_another_one(
 
 
 @by_all
-@pytest.mark.parametrize("boot", ["boot", "next"], ids=["restart", "boot"])
-def test_what_has_left_while_the_daemon_was_not_running_may_be_what_hangs_at_its_port(
-    rules: str, boot: str
-) -> None:
+def test_what_has_left_while_the_daemon_was_not_running_may_be_what_hangs_at_its_port(rules: str) -> None:
     node, link = held(rules, *a_unit("1", 0, 1))
-    node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), boot), node.now)
+    node.look(rules)
+    restart(node)
     for _ in range(2):
         node.look(rules, *a_unit("4", 1, 2), unread=unread(a_unit("1", 0, 1)))
         node.now += 2 * TWO_AFTER_S
@@ -294,18 +295,15 @@ def test_what_has_left_while_the_daemon_was_not_running_may_be_what_hangs_at_its
 
 
 @by_all
-@pytest.mark.parametrize("boot", ["boot", "next"], ids=["restart", "boot"])
-@pytest.mark.parametrize("hangs", ["before the restart", "since then"])
-def test_after_a_restart_what_was_seen_to_leave_is_not_what_hangs_at_its_port(
-    rules: str, boot: str, hangs: str
+def test_after_a_restart_what_still_hangs_at_the_port_of_a_unit_that_has_left_is_another_one(
+    rules: str,
 ) -> None:
     node, link = held(rules, *a_unit("1", 0, 1))
     moved, at_old_port = a_unit("4", 1, 2), unread(a_unit("1", 0, 1))
     node.look(rules)
-    if hangs == "before the restart":
-        node.look(rules, unread=at_old_port)
-    node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), boot), node.now)
+    node.look(rules, unread=at_old_port)
     for _ in range(3):
+        restart(node)
         told = node.look(rules, *moved, unread=at_old_port)
         assert "Healthy" not in told.values()
         node.now += 2 * TWO_AFTER_S
@@ -315,15 +313,39 @@ def test_after_a_restart_what_was_seen_to_leave_is_not_what_hangs_at_its_port(
 
 
 @by_all
-def test_after_a_restart_what_hung_at_its_port_may_still_be_what_hangs_there(rules: str) -> None:
+@pytest.mark.parametrize("is_next_boot", [True, False])
+def test_after_a_boot_or_a_hang_of_its_own_the_unit_may_be_what_hangs_at_its_port(
+    rules: str, *, is_next_boot: bool
+) -> None:
     first, second = a_unit("1", 0, 1), a_unit("4", 1, 2)
     node, link = held(rules, *first)
+    if is_next_boot:
+        node.look(rules)
     node.look(rules, unread=unread(first))
-    node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), "boot"), node.now)
+    restart(node, "next" if is_next_boot else "boot")
     for _ in range(2):
         node.look(rules, *second, unread=unread(first))
         node.now += 2 * TWO_AFTER_S
     node.look(rules, *second)
+    assert node.links()[link] is None
+
+
+@pytest.mark.parametrize("has_restarted", [True, False])
+@pytest.mark.parametrize("state", [without_node, not_matched, not_finished])
+def test_what_was_plugged_in_but_not_offered_may_be_what_hangs_at_its_port(
+    state: Callable[[list[UdevDevice]], tuple[str, list[UdevDevice]]], *, has_restarted: bool
+) -> None:
+    first, second = a_unit("1", 0, 1), a_unit("4", 1, 2)
+    node, link = held(RULES[0], *first)
+    rules, there = state(first)
+    node.look(rules, *there)
+    if has_restarted:
+        restart(node)
+    node.look(RULES[0], unread=unread(first))
+    for _ in range(3):
+        node.look(RULES[0], *second, unread=unread(first))
+        node.now += 2 * TWO_AFTER_S
+    node.look(RULES[0], *second)
     assert node.links()[link] is None
 
 

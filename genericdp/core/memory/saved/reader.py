@@ -9,7 +9,7 @@ The rules of this file:
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_number
 from genericdp.core.memory import fields
 from genericdp.core.memory.answered import CdiDevice
 from genericdp.core.memory.held import Holding
-from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.memory import Memory, Unit
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved.writer import FORMAT
 from genericdp.core.memory.withdrawn import Shares, Withdrawn
@@ -77,7 +77,9 @@ def _parse(document: Any, boot: str) -> Memory:
     answered = dict(_parse_answered(entry) for entry in fields.items(document.get("answered", [])))
     renamed = {fields.link(old): fields.link(new) for old, new in document.get("renamed", {}).items()}
     siblings = _parse_siblings(document.get("siblings", []), document.get("late"), devices.values())
+    left = frozenset(map(_parse_unit, fields.items(document.get("left", []))))
     if not is_same_boot:
+        left = frozenset()
         siblings = {
             spot: {number: seen.gone for number, seen in numbers.items()}
             for spot, numbers in siblings.items()
@@ -94,7 +96,8 @@ def _parse(document: Any, boot: str) -> Memory:
         fields.truth(document.get("untold", False)),
         fields.apart(document.get("apart", {})),
         twins=frozenset(map(fields.twin, fields.items(document.get("twins", [])))),
-        left=_parse_left(document.get("left", []), devices),
+        there=_there(devices.values()).difference(unit[:2] for unit in left),
+        left=left,
     )
 
 
@@ -172,11 +175,14 @@ def _parse_answered(entry: Any) -> tuple[str, CdiDevice]:
     return device.name, device
 
 
-def _parse_left(value: Any, devices: Collection[str]) -> frozenset[str]:
-    left = frozenset(map(fields.text, fields.items(value)))
-    for id_ in sorted(left.difference(devices)):
-        raise ValueError(f"{id_!r} has left and is not a device")
-    return left
+def _there(devices: Iterable[Remembered]) -> frozenset[tuple[str, str]]:
+    """What is taken for plugged in, because it was not said to have left."""
+    return frozenset((spot.port, spot.serial) for known in devices for spot in known.device.spots)
+
+
+def _parse_unit(value: Any) -> Unit:
+    port, serial, model = map(fields.text, fields.items(value))
+    return Unit(port, serial, model)
 
 
 def _parse_siblings(value: Any, late: Any, devices: Iterable[Remembered]) -> Siblings:

@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* That a device has left is saved, but not when, nor when an id was withdrawn: after a restart its grace time
-  starts again, which errs on the safe side.
+* When a device left, or an id was withdrawn, is not saved: after a restart its grace time starts again,
+  which errs on the safe side.
 * A field unknown to an earlier release is left out if it is empty.
 """
 
@@ -15,7 +15,6 @@ from genericdp.core.inventory.past import Siblings
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory.held import Holding
-from genericdp.core.memory.lasting import who_left
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 
@@ -112,7 +111,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             untold=memory.is_untold,
             apart={slow: [each.fast, each.is_crossed] for slow, each in memory.apart.items()},
             twins=[list(twin) for twin in sorted(memory.twins)],
-            left=sorted(who_left(memory)),
+            left=[list(unit) for unit in sorted(memory.left)],
         ),
     }
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from genericdp.core.buses.port import Dock
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.place import Place, Spot
 from genericdp.core.usb_port import At
@@ -185,6 +186,7 @@ class Past:
     siblings     the numbers of siblings of remembered devices
     known_at     the numbers of remembered devices at a spot that siblings share
     alike        the spots that siblings share where devices are remembered with a serial number and place
+    behind       the spots that siblings share where devices are remembered behind a dock, with a place
     spots_of     where the nodes of a device are or were, by its id
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
@@ -208,6 +210,7 @@ class Past:
     siblings: Siblings = field(default_factory=dict)
     known_at: Callable[[Spot], Mapping[int, Known]] = lambda _: {}
     alike: Callable[[str, str], Collection[Spot]] = lambda *_: ()
+    behind: Callable[[Dock, str], Collection[Spot]] = lambda *_: ()
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
     port_of: Callable[[str], str] = lambda _: ""
     port_at: Callable[[str, Collection[Spot]], str] = lambda *_: ""

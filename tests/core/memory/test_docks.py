@@ -1,6 +1,6 @@
 """A dock with a serial number, whose parts have none, is known at any port under any name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -328,3 +328,52 @@ def test_nothing_of_a_dock_stays_at_its_old_port_if_another_one_is_there() -> No
     both = (*a_dock("4", 1), *a_dock("2", 2, serial="D2"))
     assert node.look(rules, *both) == {"x_D1": "Healthy", "x_D2": "Healthy"}
     assert node.memory.devices["x_D1"].earlier == {}
+
+
+def a_card_in_a_dock(port: str, since: int, nodes: Mapping[int, int], serial: str = "") -> list[UdevDevice]:
+    """The dock, and a card with several ports in it; `nodes` are its port -> the number of its ttyUSB."""
+    dock = a_hub(port, since)
+    unit = in_socket(f"{port}.1", serial=serial or None, shift=4, devnum=40 + since)
+    unit = replace(unit, parent=dock, incarnation=100 * since)
+    found = [
+        replace(
+            a_usb_node(unit, "tty", f"ttyUSB{n}", number=f"c 188:{n}"), incarnation=100 * since + 1 + part
+        )
+        for part, n in nodes.items()
+    ]
+    return [dock, unit, *found]
+
+
+@pytest.mark.parametrize("serial", ["", "0001"])
+@pytest.mark.parametrize(
+    "rules", [rule("x", DOCKS), rule("x"), rule("x", "replicas = 2"), rule("x", "identity = 'port'")]
+)
+@pytest.mark.parametrize("restarts", ["", "same boot", "another boot"])
+@pytest.mark.parametrize("visits", [["2"], ["2", "3"], []])
+@pytest.mark.parametrize("first", ["is not bound", "cannot be read"])
+def test_the_siblings_in_a_dock_are_remembered_wherever_the_dock_has_been(
+    first: str, visits: list[str], restarts: str, rules: str, serial: str
+) -> None:
+    def at(port: str, since: int) -> list[UdevDevice]:
+        return a_card_in_a_dock(port, since, {0: 0, 1: 1}, serial)
+
+    node = Node()
+    ids = [*node.look(rules, *at("1", 1))]
+    node.allocate(ids[0])
+    node.look(rules, *at("1", 1))
+    got = {link: path for link, path in node.links().items() if link.startswith(ids[0])}
+    for since, port in enumerate(visits, 2):
+        node.look(rules, *at(port, since))
+    if restarts:
+        node.memory = load(dump(node.memory, "same boot"), restarts)
+    if first == "is not bound":
+        node.look(rules, *a_card_in_a_dock("1", 9, {1: 0}, serial))
+    else:
+        *there, lost, other = at("1", 9)
+        node.look(rules, *there, other, unread=[lost.sys_path])
+    links = node.links()
+    assert [links[link] for link in got] == [None] * len(got)
+    for _ in range(2):
+        node.look(rules, *at("1", 9))
+        links = node.links()
+        assert {link: links[link] for link in got} in (got, dict.fromkeys(got))

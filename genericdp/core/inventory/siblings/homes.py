@@ -7,6 +7,7 @@ The rules of this file:
 * A serial number says at which other ports a unit may have been: at those where nothing is plugged in now. If
   it tells nothing (`fillers`), only properties that a rule names as `identity` do. Then something else may be
   plugged in at the former port.
+* A unit without a serial number behind a dock that has one is known by that of the dock and its port there.
 * If it may be one of several ports, the first one counts as long as siblings have the same numbers at all of
   them.
 * Siblings that were of another model say nothing about those that are there now, unless a pod holds one of
@@ -18,7 +19,7 @@ The rules of this file:
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from genericdp.core.buses.port import model_of
+from genericdp.core.buses.port import Dock, dock_of, model_of
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.part import has_serial
@@ -128,7 +129,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         known = past.known_at(home)
         is_open = len({_signature(seen_at(each, past, ())) for each in former.spots}) > 1
     left = former.left(home, before)
-    is_same = has_serial(spot) and not is_open
+    is_same = former.is_known and not is_open
     # Some may not have come yet, and be remembered elsewhere.
     elsewhere_too = former.known(before)
     foreign = () if former.is_unit else elsewhere_too.keys() - known.keys() - former.mine(before)
@@ -166,15 +167,20 @@ class _Former:
 
     def __init__(self, group: Iterable[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:
         self._spot, self._past = spot, past
-        self.is_unit = has_serial(spot) and not has_twin(past.twins, spot)
-        self.alike = sorted(each for each in past.alike(spot.serial, spot.within) if each != spot)
+        dock = None if has_serial(spot) else _dock_of(group)
+        behind = {*past.behind(dock, spot.within)} - {spot} if dock is not None else set[Spot]()
+        #: Whether the serial number of the unit, or of its dock, says at which other ports it was.
+        self.is_known = has_serial(spot) or bool(behind)
+        unit = spot._replace(serial=dock.serial) if dock is not None and behind else spot
+        self.is_unit = self.is_known and not has_twin(past.twins, unit)
+        self.alike = sorted(behind or {*past.alike(spot.serial, spot.within)} - {spot})
         # Asked in every step for all siblings, and hardly any unit has been at another port.
         ids = _ids_of(group, told) if self.alike else frozenset[str]()
         told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
         self._told = told_at
         self.empty = [each for each in self.alike if each not in at]
         spots = [each for each in self.empty if each in told_at]
-        if has_serial(spot):
+        if self.is_known:
             # Properties do not say that the other siblings of the unit have not been at a port.
             self.alike = self.may_be = self.empty
             self.spots: Sequence[Spot] = spots or self.empty
@@ -224,6 +230,11 @@ def _merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:
             one = found.setdefault(number, more)
             found[number] = one._replace(held=one.held | more.held, ids={**one.ids, **more.ids})
     return found
+
+
+def _dock_of(group: Iterable[UdevDevice]) -> Dock | None:
+    usb = next((usb for node in group if (usb := node.usb_device) is not None), None)
+    return None if usb is None else dock_of(usb)
 
 
 def _ids_of(nodes: Iterable[UdevDevice], told: Told) -> frozenset[str]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from genericdp.core.buses.port import Dock
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.place import Place, Spot
 from genericdp.core.usb_port import At
@@ -185,8 +184,9 @@ class Past:
     known_ports  unit -> exact port where it was last seen, which tells the first of two twins
     siblings     the numbers of siblings of remembered devices
     known_at     the numbers of remembered devices at a spot that siblings share
-    alike        the spots that siblings share where devices are remembered with a serial number and place
-    behind       the spots that siblings share where devices are remembered behind a dock, with a place
+    alike        the spots that siblings share where devices are remembered with the same place, and with the
+                 same "serial" number, exact "port", or "dock" (its serial number, and the port there). The
+                 arguments are this word, what it stands for, and the place
     spots_of     where the nodes of a device are or were, by its id
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of
@@ -209,8 +209,7 @@ class Past:
     known_ports: Ties = field(default_factory=dict)
     siblings: Siblings = field(default_factory=dict)
     known_at: Callable[[Spot], Mapping[int, Known]] = lambda _: {}
-    alike: Callable[[str, str], Collection[Spot]] = lambda *_: ()
-    behind: Callable[[Dock, str], Collection[Spot]] = lambda *_: ()
+    alike: Callable[..., Collection[Spot]] = lambda *_: ()
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
     port_of: Callable[[str], str] = lambda _: ""
     port_at: Callable[[str, Collection[Spot]], str] = lambda *_: ""

@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import chain, repeat
 from typing import NamedTuple
 
-from genericdp.core.buses.port import Dock, may_be_at
+from genericdp.core.buses.port import may_be_at
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.past import NO_TWINS, WHOLE, Known, Past, Siblings, Ties, Twin, Twins, value_of
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
@@ -104,9 +104,7 @@ class Memory:
             # It did not number siblings.
             return past
         numbers = _Numbers(self)
-        past = replace(
-            past, siblings=self.siblings, known_at=numbers, alike=numbers.alike, behind=numbers.behind
-        )
+        past = replace(past, siblings=self.siblings, known_at=numbers, alike=numbers.alike)
         return replace(past, spots_of=self._spots_of)
 
     @property
@@ -222,27 +220,19 @@ class _Numbers:
     def __call__(self, spot: Spot) -> Mapping[int, Known]:
         return self._at.get(spot, {})
 
-    def alike(self, serial: str, within: str) -> Collection[Spot]:
-        """The spots where something is remembered with this serial number and place."""
-        return self._alike.get((serial, within), ())
-
-    def behind(self, dock: Dock, within: str) -> Collection[Spot]:
-        """The spots where something is remembered with this place at this port of a dock."""
-        return self._behind.get((dock.serial, dock.at, within), ())
+    def alike(self, *key: str) -> Collection[Spot]:
+        """See `Past.alike`."""
+        return self._alike.get(key, ())
 
     @cached_property
-    def _behind(self) -> Mapping[tuple[str, str, str], Collection[Spot]]:
-        found: dict[tuple[str, str, str], list[Spot]] = {}
+    def _alike(self) -> Mapping[tuple[str, ...], Collection[Spot]]:
+        found: dict[tuple[str, ...], list[Spot]] = {}
+        for spot in self._at:
+            found.setdefault(("serial", spot.serial, spot.within), []).append(spot)
+            found.setdefault(("port", spot.port, spot.within), []).append(spot)
         for known in self._memory.devices.values():
             for spot, dock in (*known.docks.items(), *known.device.docks.items()):
-                found.setdefault((dock.serial, dock.at, spot.within), []).append(spot.of_all)
-        return found
-
-    @cached_property
-    def _alike(self) -> Mapping[tuple[str, str], Collection[Spot]]:
-        found: dict[tuple[str, str], list[Spot]] = {}
-        for spot in self._at:
-            found.setdefault((spot.serial, spot.within), []).append(spot)
+                found.setdefault(("dock", dock.serial, dock.at, spot.within), []).append(spot.of_all)
         return found
 
     @cached_property

@@ -172,7 +172,7 @@ def moved(past: Past, *minors: int) -> Plugged:
     """The siblings of the unit with these minor numbers after it has come at another port."""
     unit = a_usb_device("9", serial="A")
     nodes = [a_usb_node(unit, "tty", f"ttyACM{each}", number=f"c 166:{each}") for each in minors]
-    alike = {(SPOT.serial, SPOT.within): tuple(past.siblings)}
+    alike = {("serial", SPOT.serial, SPOT.within): tuple(past.siblings)}
     return plugged_of(nodes, replace(past, alike=lambda *key: alike.get(key, ())))
 
 

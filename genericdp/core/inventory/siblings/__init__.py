@@ -2,7 +2,8 @@
 
 Reading order:
 
-    homes    where siblings were before, at another port or at the same one
+    former   where siblings may have been before, but at the spot where they are
+    homes    where they were before
     unread   where one may be that cannot be read
     seats    which numbers those have that properties tell apart
     numbers  which number each of the siblings at one spot has

@@ -98,9 +98,14 @@ class Groups:
         )
 
     def _alone(self, past: Past) -> Iterable[Spot]:
-        """Where a device node may be one of several that were at another port."""
-        gone = {(spot.serial, spot.within) for spot in past.siblings if spot not in self.at}
-        return [spot for spot in (self.at if gone else ()) if (spot.serial, spot.within) in gone]
+        """Where a device node may be one of several that were at another port, or had another serial."""
+        away = [spot for spot in past.siblings if spot not in self.at]
+        gone = {(spot.serial, spot.within) for spot in away} | {(spot.port, spot.within) for spot in away}
+        return [
+            spot
+            for spot in (self.at if gone else ())
+            if (spot.serial, spot.within) in gone or (spot.port, spot.within) in gone
+        ]
 
     def _edited(self, past: Past) -> Iterable[Spot]:
         """Where a pod got a device node before an edit named the properties that tell which one it is."""

@@ -31,7 +31,8 @@ from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.past import Known, Past, Seen, Siblings, has_twin
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Alike, Told
-from genericdp.core.inventory.siblings.homes import At, Home, elsewhere, gone, home_of, seen_at
+from genericdp.core.inventory.siblings.former import At, elsewhere, gone, seen_at
+from genericdp.core.inventory.siblings.homes import Home, home_of
 from genericdp.core.inventory.siblings.seats import came_in_order, may_be_others, seats_of
 from genericdp.core.inventory.siblings.unread import unread_among
 

@@ -26,7 +26,8 @@ def with_unread(at: Mapping[Spot, Sequence[UdevDevice]], past: Past) -> frozense
     return frozenset(
         spot
         for spot, nodes in at.items()
-        if names.may_be_at(spot, nodes) and (spot in past.siblings or past.alike(spot.serial, spot.within))
+        if names.may_be_at(spot, nodes)
+        and (spot in past.siblings or past.alike("serial", spot.serial, spot.within))
     )
 
 

@@ -1,0 +1,160 @@
+"""Where siblings may have been before: at other ports, or at their own one with another serial number.
+
+The rules of this file:
+
+* A serial number says at which other ports a unit may have been: at those where nothing is plugged in now. If
+  it tells nothing (`fillers`), only properties that a rule names as `identity` do. Then something else may be
+  plugged in at the former port.
+* A unit without a serial number behind a dock that has one is known by that of the dock and its port there.
+* The kernel may have failed to read the serial number of a unit, now or before. So two units of one model at
+  one port may be the same one if exactly one of them has a serial number.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from genericdp.core.buses.port import Dock, dock_of, model_of
+from genericdp.core.buses.video import order_of
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.part import has_serial
+from genericdp.core.inventory.past import Known, Past, Seen, Siblings, has_twin
+from genericdp.core.inventory.place import Spot, may_be_model, spot_of_node
+from genericdp.core.inventory.plugged import Told
+
+#: The device nodes that are plugged in, by the spot that siblings share.
+At = Mapping[Spot, Sequence[UdevDevice]]
+
+
+class Former:
+    """The other spots where siblings may have been before.
+
+    alike   where a node with their serial number and place is remembered
+    empty   those of them where nothing is plugged in
+    spots   those of them where they were, as far as properties or the serial number say
+    may_be  those where any node of their unit may have been
+    unread  the spots at their own port where they were if their serial number could not be read, now or then
+    is_known  whether the serial number of their unit, or of its dock, says at which ports it was
+    is_unit whether the serial number says that no other unit was there
+    """
+
+    def __init__(self, group: Iterable[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:
+        self._spot, self._past = spot, past
+        dock = None if has_serial(spot) else _dock_of(group)
+        behind = (
+            {*past.alike("dock", dock.serial, dock.at, spot.within)} - {spot}
+            if dock is not None
+            else set[Spot]()
+        )
+        self.is_known = has_serial(spot) or bool(behind)
+        unit = spot._replace(serial=dock.serial) if dock is not None and behind else spot
+        self.is_unit = self.is_known and not has_twin(past.twins, unit)
+        self.alike = sorted(behind or {*past.alike("serial", spot.serial, spot.within)} - {spot})
+        at_port = (
+            each
+            for each in past.alike("port", spot.port, spot.within)
+            if bool(each.serial) != bool(spot.serial)
+        )
+        self.unread = sorted(
+            each for each in at_port if each not in at and _may_be_models(group, past.known_at(each).values())
+        )
+        # Asked in every step for all siblings, and hardly any unit has been at another port.
+        ids = _ids_of(group, told) if self.alike else frozenset[str]()
+        told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
+        self._told = told_at
+        self.empty = [each for each in self.alike if each not in at]
+        spots = [each for each in self.empty if each in told_at]
+        if self.is_known:
+            # Properties do not say that the other siblings of the unit have not been at a port.
+            self.alike = self.may_be = self.empty
+            self.spots: Sequence[Spot] = spots or self.empty
+        else:
+            taken = (each for each in self.alike if each in at and each in told_at)
+            spots += [each for each in taken if ids.isdisjoint(_ids_of(at[each], told))]
+            self.spots = self.may_be = spots
+
+    def left(self, home: Spot, before: Mapping[int, Seen]) -> Siblings:
+        """The numbers that are remembered where these siblings were before they came here.
+
+        Those are also the ports where they were last seen at the paths that they had at home.
+        """
+        were = {spot: elsewhere(seen_at(spot, self._past, ())) for spot in self.empty}
+        there, at_home = (() if home == self._spot else self.spots), gone(before)
+        return {spot: numbers for spot, numbers in were.items() if spot in there or gone(numbers) == at_home}
+
+    def known(self, before: Mapping[int, Seen]) -> Mapping[int, Known]:
+        """What is remembered at these spots of the siblings with the numbers that they had at home.
+
+        Other units may have been there. A property says that it was this one, or the path (`_mine_at`).
+        """
+        every: list[Mapping[int, Known]] = []
+        for spot in self.empty:
+            known = self._past.known_at(spot)
+            is_told = self.is_unit or spot in self._told
+            mine = known.keys() if is_told else known.keys() & self._mine_at(spot, before)
+            every.append({number: known[number] for number in mine})
+        return merged(every)
+
+    def mine(self, before: Mapping[int, Seen]) -> set[int]:
+        """The numbers that certainly were those of the same siblings at one of these spots."""
+        return set().union(*(self._mine_at(spot, before) for spot in self.empty))
+
+    def _mine_at(self, spot: Spot, before: Mapping[int, Seen]) -> set[int]:
+        """The numbers of those that were last seen at the path that is remembered at home, too."""
+        seen = seen_at(spot, self._past, ())
+        both = seen.keys() & before
+        return {number for number in both if seen[number].order == before[number].order != ""}
+
+
+def merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:
+    """What is remembered at several spots where siblings have the same numbers."""
+    found: dict[int, Known] = {}
+    for known in every:
+        for number, more in known.items():
+            one = found.setdefault(number, more)
+            found[number] = one._replace(held=one.held | more.held, ids={**one.ids, **more.ids})
+    return found
+
+
+def _dock_of(group: Iterable[UdevDevice]) -> Dock | None:
+    usb = next((usb for node in group if (usb := node.usb_device) is not None), None)
+    return None if usb is None else dock_of(usb)
+
+
+def _may_be_models(group: Iterable[UdevDevice], known: Collection[Known]) -> bool:
+    """Whether some of what is remembered may be of the model of these siblings."""
+    model = next((model_of(usb) for node in group if (usb := node.usb_device) is not None), "")
+    return any(may_be_model(model, each) for one in known for each in one.models)
+
+
+def _ids_of(nodes: Iterable[UdevDevice], told: Told) -> frozenset[str]:
+    """The ids that these nodes may have, as far as properties tell."""
+    return frozenset(id_ for node in nodes if node.sys_path in told for id_ in told[node.sys_path].ids)
+
+
+def gone(numbers: Mapping[int, Seen]) -> Mapping[int, Seen]:
+    """What is known of siblings once all of them have left."""
+    return {number: seen.gone for number, seen in numbers.items()}
+
+
+def elsewhere(numbers: Mapping[int, Seen]) -> Mapping[int, Seen]:
+    """What is known of siblings at a port where they may have been before."""
+    return {number: seen.elsewhere for number, seen in numbers.items()}
+
+
+def seen_at(spot: Spot, past: Past, here: Iterable[UdevDevice]) -> Mapping[int, Seen]:
+    """The numbers that are remembered at a spot, and where each was seen.
+
+    here  the siblings that are plugged in now: one of them may be the one that was there
+    """
+    numbers = past.siblings.get(spot)
+    if numbers is not None:
+        return numbers
+    # A device without siblings is remembered with its device node alone.
+    at = {node.sys_path: node for node in here}
+    return {n: _seen(each, at.get(each.sys_path)) for n, each in past.known_at(spot).items()}
+
+
+def _seen(known: Known, now: UdevDevice | None) -> Seen:
+    """Where a device node was seen. `now` is what has its path now, which may be another one."""
+    if now is None or known.node != spot_of_node(now).port:
+        return Seen(known.sys_path)
+    return Seen(order_of(now), now.incarnation)

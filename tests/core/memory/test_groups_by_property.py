@@ -1,5 +1,7 @@
 """Devices of nodes that share a property: whichever of them come and go, an id means the same value."""
 
+from dataclasses import replace
+
 import pytest
 
 from genericdp.core.device import UdevDevice
@@ -7,7 +9,7 @@ from genericdp.core.inventory.identity import Identity, Speller
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import locate
 from genericdp.core.memory import saved
-from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.builders import a_card, a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 from tests.scenes.inventories import DOMAIN
 
@@ -154,3 +156,46 @@ def test_the_ranks_of_siblings_do_not_rule_a_group() -> None:
     node.allocate(id_)
     for parts in ([], [first, second], [second], [first, second]):
         assert node.look(kit, usb, *parts)[id_] == ("Healthy" if parts else "it is unplugged")
+
+
+def finished_but(late: int, since: int) -> list[UdevDevice]:
+    """A card that is plugged in anew, of which udev has not finished with one port. Two share a value."""
+    usb, *ports = a_card("1", {n: n for n in range(3)}, since)
+    told = [
+        replace(port, properties={**port.properties, "ODD": f"o{n == 1}"}) for n, port in enumerate(ports)
+    ]
+    unknown = {
+        name: each for name, each in ports[0].properties.items() if name not in ("ODD", "PART", "HALF")
+    }
+    return [
+        usb,
+        *(
+            replace(port, properties=unknown, initialized=False) if n == late else port
+            for n, port in enumerate(told)
+        ),
+    ]
+
+
+@pytest.mark.parametrize("keys", ['group_by = "ODD"', 'identity = ["ODD"]'])
+@pytest.mark.parametrize("late", range(3))
+@pytest.mark.parametrize("unbound", range(3))
+@pytest.mark.parametrize("part", range(3))
+def test_what_udev_has_not_finished_with_may_have_the_value_of_what_was_not_there_when_a_pod_got_it(
+    part: int, unbound: int, late: int, keys: str
+) -> None:
+    rules = rule("x", keys)
+    node = Node()
+    node.look(rules, *finished_but(-1, 100))
+    there = [each for n, each in enumerate(finished_but(-1, 100)) if n != unbound + 1]
+    node.look(rules, *there)
+    id_ = next((device.id for path, device in devices_of(node).items() if path == f"/dev/ttyUSB{part}"), "")
+    if not id_:
+        assert part == unbound
+        return
+    node.allocate(id_)
+    node.look(rules, *there)
+    got = {link: path for link, path in node.links().items() if link.startswith(id_) and path}
+    for still in (late, late, -1, -1):
+        node.look(rules, *finished_but(still, 200))
+        links = node.links()
+        assert [links[link] for link, path in got.items() if links[link] not in (path, None)] == []

@@ -72,7 +72,8 @@ def number(
     is_unsettled = bool(came and (missing or home.former)) and not spot.is_anonymous
     # What cannot be read may have the same value.
     arrivals = {path: seen[path] for path in came} if is_unsettled and not is_one_unread else {}
-    seats = seats_of(arrivals, missing, home, spot, told)
+    are_finished = all(node.initialized for node in group if node.sys_path in arrivals)
+    seats = seats_of(arrivals, missing, home, spot, told, are_finished=are_finished)
     sure = {**home.stayed, **seats.taken}
     new = [node for node in group if node.sys_path not in sure]
     missing = [number for number in missing if number not in seats.taken.values()]

@@ -31,12 +31,22 @@ class Seats(NamedTuple):
     disputed: bool
 
 
-def seats_of(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot: Spot, told: Told) -> Seats:
+def seats_of(
+    came: Mapping[str, Seen],
+    missing: Sequence[int],
+    home: Home,
+    spot: Spot,
+    told: Told,
+    *,
+    are_finished: bool = True,
+) -> Seats:
     """What properties say of those of the siblings at a spot that have come.
 
     came, missing  where they are, by sys path, and the numbers of those that were there before
+    are_finished   whether udev has finished with all of them, so that their properties are known
     """
     alike = _alike(came, told)
+    are_all = are_finished and len(came) == len(missing)
     had = _had(alike, missing, home)
     times = Counter(number for numbers in had.values() for number in numbers)
     at_others = frozenset[str]().union(*(each.ids for each in home.others))
@@ -56,7 +66,7 @@ def seats_of(came: Mapping[str, Seen], missing: Sequence[int], home: Home, spot:
         is_own = len(numbers) == 1 or {*numbers}.isdisjoint(home.foreign)
         # One of which nothing is known, or nothing of these properties, may have the same value.
         silent = (number for number in missing if not home.has_said(number, each.value.basis))
-        is_one_silent = len(came) != len(missing) and any(number not in numbers for number in silent)
+        is_one_silent = not are_all and any(number not in numbers for number in silent)
         if is_told and is_alone and is_own and is_ordered and not is_one_silent and not apart:
             taken |= zip(same, numbers, strict=True)
             continue

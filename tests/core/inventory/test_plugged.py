@@ -202,6 +202,40 @@ def test_siblings_of_one_of_two_units_are_in_doubt_if_the_numbers_of_the_two_dif
     assert bool(here.in_doubt) is (is_held and others == [1, 2])
 
 
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("others", [[0, 1], [1, 2]])
+def test_so_are_those_whose_serial_number_cannot_be_read_where_two_units_were(
+    others: list[int], is_held: bool
+) -> None:
+    past = after(plugged_of([A, B]), *range(2 * is_held))
+    theirs = dict(zip(others, past.siblings[SPOT].values(), strict=True))
+    two = [SPOT._replace(serial="B"), SPOT._replace(serial="C")]
+    known = {n: one._replace(models=frozenset({""})) for n, one in past.known_at(SPOT).items()}
+    past = replace(
+        past,
+        siblings={two[0]: past.siblings[SPOT], two[1]: theirs},
+        known_at=lambda spot: known if spot in two else {},
+        alike=lambda by, *_: two if by == "port" else (),
+    )
+    unit = a_usb_device("2", serial=None)
+    nodes = [a_usb_node(unit, "tty", f"ttyACM{n}", number=f"c 166:{n}") for n in range(2)]
+    here = plugged_of(nodes, past)
+    assert locate(nodes[0]).spot == SPOT._replace(serial="")
+    assert bool(here.in_doubt) is (is_held and others == [1, 2])
+
+
+def test_what_is_still_there_is_not_what_comes_to_its_socket_without_a_serial_number() -> None:
+    known = {n: Known("", "", frozenset({"held"}), models=frozenset({""})) for n in range(2)}
+    past = replace(
+        after(plugged_of([A, B])),
+        known_at=lambda spot: known if spot == SPOT else {},
+        alike=lambda by, *_: (SPOT,) if by == "port" else (),
+    )
+    unit = a_usb_device("2", serial=None)
+    nodes = [a_usb_node(unit, "tty", f"ttyACM{n}", number=f"c 166:{n}") for n in (4, 5, 6)]
+    assert plugged_of([A, B, *nodes], past).in_doubt == {}
+
+
 def test_a_number_of_an_earlier_release_may_be_that_of_any_sibling() -> None:
     assert [*plugged_of([A, B]).nodes_at(at(UNKNOWN))] == [A, B]
 

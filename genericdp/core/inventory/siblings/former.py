@@ -10,9 +10,9 @@ The rules of this file:
   one port may be the same one if exactly one of them has a serial number.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from genericdp.core.buses.port import Dock, dock_of, model_of
+from genericdp.core.buses.port import dock_of, model_of
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.part import has_serial
@@ -38,24 +38,11 @@ class Former:
 
     def __init__(self, group: Iterable[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:
         self._spot, self._past = spot, past
-        dock = None if has_serial(spot) else _dock_of(group)
-        behind = (
-            {*past.alike("dock", dock.serial, dock.at, spot.within)} - {spot}
-            if dock is not None
-            else set[Spot]()
-        )
+        behind = _behind_its_dock(group, spot, past)
         self.is_known = has_serial(spot) or bool(behind)
-        unit = spot._replace(serial=dock.serial) if dock is not None and behind else spot
-        self.is_unit = self.is_known and not has_twin(past.twins, unit)
+        self.is_unit = has_serial(spot) and not has_twin(past.twins, spot)
         self.alike = sorted(behind or {*past.alike("serial", spot.serial, spot.within)} - {spot})
-        at_port = (
-            each
-            for each in past.alike("port", spot.port, spot.within)
-            if bool(each.serial) != bool(spot.serial)
-        )
-        self.unread = sorted(
-            each for each in at_port if each not in at and _may_be_models(group, past.known_at(each).values())
-        )
+        self.unread = sorted(each for each in _with_another_serial(group, spot, past) if each not in at)
         # Asked in every step for all siblings, and hardly any unit has been at another port.
         ids = _ids_of(group, told) if self.alike else frozenset[str]()
         told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
@@ -114,15 +101,25 @@ def merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:
     return found
 
 
-def _dock_of(group: Iterable[UdevDevice]) -> Dock | None:
-    usb = next((usb for node in group if (usb := node.usb_device) is not None), None)
-    return None if usb is None else dock_of(usb)
+def _behind_its_dock(group: Iterable[UdevDevice], spot: Spot, past: Past) -> set[Spot]:
+    """Where a unit without a serial number is remembered at the same port of the same dock."""
+    usb = None if has_serial(spot) else _unit_of(group)
+    dock = None if usb is None else dock_of(usb)
+    return set() if dock is None else {*past.alike("dock", dock.serial, dock.at, spot.within)} - {spot}
 
 
-def _may_be_models(group: Iterable[UdevDevice], known: Collection[Known]) -> bool:
-    """Whether some of what is remembered may be of the model of these siblings."""
-    model = next((model_of(usb) for node in group if (usb := node.usb_device) is not None), "")
-    return any(may_be_model(model, each) for one in known for each in one.models)
+def _with_another_serial(group: Iterable[UdevDevice], spot: Spot, past: Past) -> Iterator[Spot]:
+    """Where a unit of this model is remembered at this port, if only one of the two has a serial number."""
+    usb = _unit_of(group)
+    model = "" if usb is None else model_of(usb)
+    for other in past.alike("port", spot.port, spot.within):
+        models = (each for known in past.known_at(other).values() for each in known.models)
+        if bool(other.serial) is not bool(spot.serial) and any(may_be_model(model, each) for each in models):
+            yield other
+
+
+def _unit_of(group: Iterable[UdevDevice]) -> UdevDevice | None:
+    return next((usb for node in group if (usb := node.usb_device) is not None), None)
 
 
 def _ids_of(nodes: Iterable[UdevDevice], told: Told) -> frozenset[str]:

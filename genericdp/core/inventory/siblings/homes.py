@@ -18,6 +18,7 @@ from typing import NamedTuple
 from genericdp.core.buses.port import model_of
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Known, Past, Seen, Value
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Alike, Told
@@ -123,7 +124,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         known = past.known_at(home)
         is_open = len({_signature(seen_at(each, past, ())) for each in former.spots or former.unread}) > 1
     left = former.left(home, before)
-    is_same = former.is_known and not is_open
+    is_same = has_serial(spot) and not is_open
     # Some may not have come yet, and be remembered elsewhere.
     elsewhere_too = former.known(before)
     foreign = () if former.is_unit else elsewhere_too.keys() - known.keys() - former.mine(before)
@@ -132,7 +133,8 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         # What came with other values, at other ports, may have had these numbers there.
         same = (each for each in left if home == spot or each in former.spots)
         known = merged((known, *map(past.known_at, same)))
-    others = [each for other in former.may_be if other != home for each in past.known_at(other).values()]
+    may_be = former.unread if home in former.unread else former.may_be
+    others = [each for other in may_be if other != home for each in past.known_at(other).values()]
     return Home(
         seen,
         home,

@@ -20,6 +20,7 @@ from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.plugged import ALL_READ
+from genericdp.core.memory.absence import NOT_MATCHED
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
@@ -30,6 +31,9 @@ from genericdp.errors import GenericdpError
 from genericdp.files.directories import before_edit
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.files.state import StateFile, this_boot
+
+#: Why pods would lose a device, if all rules of this machine are known.
+NOT_DEFINED = "no rule would define the resource"
 
 
 def survey_of(
@@ -112,11 +116,27 @@ class Waiting:
     reason: str
 
 
-def waiting(settings: Settings, resources: tuple[Resource, ...]) -> tuple[Waiting, ...]:
-    """The devices that have to wait with these rules, as far as the daemon's memory may be read."""
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A device that a pod may hold and that some rules no longer offer: its container cannot start again."""
+
+    resource: str
+    id: str
+    reason: str
+
+
+def affected(
+    settings: Settings, resources: tuple[Resource, ...], *, are_all: bool
+) -> tuple[tuple[Waiting, ...], tuple[Lost, ...]]:
+    """The devices that have to wait with these rules, and those that pods would lose.
+
+    As far as the daemon's memory may be read.
+
+    are_all  whether these are all rules of this machine, so that there is no other resource
+    """
     memory, remarks = remembered(settings)
     if remarks or not memory.held:
-        return ()
+        return (), ()
     # Here and not above: `check` runs on machines without libudev.
     from genericdp.machine.devices import MachineDevices  # noqa: PLC0415
 
@@ -124,7 +144,7 @@ def waiting(settings: Settings, resources: tuple[Resource, ...]) -> tuple[Waitin
     devices.remember(lambda: memory.devices)
     devices.resync()
     inventory = survey_of(settings, resources, devices.devices, memory).inventory
-    return tuple(
+    waiting = tuple(
         Waiting(name, id_, reason)
         for name, offer in inventory.offers.items()
         for id_, reason in (
@@ -133,6 +153,16 @@ def waiting(settings: Settings, resources: tuple[Resource, ...]) -> tuple[Waitin
         )
         if reason
     )
+    held = {holding.device for holding in memory.held.values()}
+    lost = [
+        Lost(name, device.id, device.reason)
+        for name, offer in inventory.offers.items()
+        for device in offer.devices
+        if device.reason == NOT_MATCHED and device.id in held
+    ]
+    if are_all:
+        lost += [Lost(orphan.resource, orphan.id, NOT_DEFINED) for orphan in inventory.orphans]
+    return waiting, tuple(lost)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pytest
 
 from genericdp.cli.main import VERBS, parser_of
 from genericdp.cli.options import open_rules
-from genericdp.cli.survey import BareNode, Waiting, survey_of
+from genericdp.cli.survey import BareNode, Lost, Waiting, survey_of
 from genericdp.cli.text import absent, explanation, inventory
 from genericdp.cli.verbs import check, suggest
 from genericdp.core.device import UdevDevice
@@ -22,7 +22,7 @@ from genericdp.core.explain.explanation import explain
 from genericdp.core.explain.lookup import look_up
 from genericdp.core.explain.query import Query
 from genericdp.core.explain.survey import Survey
-from genericdp.core.inventory.inventory import Refusal
+from genericdp.core.inventory.inventory import Orphan, Refusal
 from genericdp.core.memory.memory import Memory
 from genericdp.core.rules.settings import Settings
 from genericdp.core.suggest.present import Present
@@ -134,7 +134,8 @@ def test_check(tmp_path: Path) -> None:
     _, files = open_rules([str(tmp_path)], "/dev/null", None)
     waits = [Waiting("example.com/ftdi", "ftdi_A", "a pod may still hold it as x")]
     bare = [BareNode("/dev/acme0", "example.com/acme", "")]
-    found = check.as_json(files, files.problems, waits, bare)
+    lost = [Lost("example.com/modem", "modem_B", "the rules no longer match it")]
+    found = check.as_json(files, files.problems, waits, bare, lost)
     assert all_keys(found) == documented("`genericdp check --json`")
 
 
@@ -149,6 +150,8 @@ def test_list() -> None:
         a_device("/sys/x", node="/dev/x"),
         a_bare_node(),
     )
+    orphans = (Orphan("example.com/x", "x_A"),)
+    machine = replace(machine, inventory=replace(machine.inventory, orphans=orphans))
     document = inventory.as_json(machine, everything=True)
     assert all_keys(document) == documented("`genericdp list --json`")
 

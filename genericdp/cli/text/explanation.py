@@ -79,6 +79,9 @@ def _show_answer(explanation: Explanation, output: Output) -> None:
         return
     style = Style.GOOD if device.healthy else Style.BAD
     output.paragraph(Styled(str(device.health), style), f": {device.reason}" if device.reason else "")
+    waiting = explanation.offer.why_waiting(device) if explanation.offer is not None else ""
+    if waiting:
+        output.paragraph(Styled(f"New pods have to wait: {waiting}", Style.BAD))
 
 
 def _facts(device: UdevDevice, access_of: AccessOf) -> Iterator[Row]:

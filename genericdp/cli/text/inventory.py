@@ -45,6 +45,7 @@ def as_json(survey: Survey, *, everything: bool = False) -> dict[str, object]:
             {"node": refusal.node, "resource": refusal.resource, "reason": refusal.reason}
             for refusal in inventory.refusals
         ],
+        "orphans": [{"resource": orphan.resource, "id": orphan.id} for orphan in inventory.orphans],
         "toldApartByOrder": list(inventory.unsure),
         "bareNodes": [{"node": path, "resource": name} for name, path in bare_nodes(survey)],
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from genericdp.cli.options import add_rule_options, open_rules
 from genericdp.cli.output import Output, Style, Styled
-from genericdp.cli.survey import BareNode, Waiting, bare_nodes, waiting
+from genericdp.cli.survey import BareNode, Lost, Waiting, affected, bare_nodes
 from genericdp.core.explain.unfound import unfound
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.pitfalls import pitfalls
@@ -26,7 +26,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Check rule files and settings, and print every mistake with its place and what to do "
         "about it. Needs nothing else, so it runs anywhere: on a laptop, in CI, in an image build. On a node "
-        "with the daemon, it also says which devices would have to wait until a pod has gone. "
+        "with the daemon, it also says which devices would have to wait until a pod has gone, and which ones "
+        "pods would lose. "
         "Exits with status 1 if there is a mistake."
     )
     parser.epilog = (
@@ -55,12 +56,15 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
     places = [*rules, *paths]
     problems: tuple[Problem, ...] = ()
     waits: tuple[Waiting, ...] = ()
+    lost: tuple[Lost, ...] = ()
     bare: tuple[BareNode, ...] = ()
     notes_on_runtime: tuple[str, ...] = ()
     try:
         settings, rule_files = open_rules(places, config, domain)
         notes_on_runtime = without_runtime(settings, rule_files.resources)
-        waits = () if errors_in(rule_files.problems) else waiting(settings, rule_files.resources)
+        if not errors_in(rule_files.problems):
+            are_all = {*RULE_DIRECTORIES} <= {*rule_files.places}
+            waits, lost = affected(settings, rule_files.resources, are_all=are_all)
         bare = bare_nodes(rule_files.resources)
     except ConfigError as error:
         # A mistake in the settings must not hide those in the rule files.
@@ -70,14 +74,14 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
     output = Output(sys.stdout)
     match format:
         case "json":
-            output.json(as_json(rule_files, problems, waits, bare))
+            output.json(as_json(rule_files, problems, waits, bare, lost))
         case "github":
             for problem in problems:
                 print(as_workflow_command(problem))
             show_summary(rule_files, problems, output)
         case _:
             doubts = doubts_about(rule_files.resources)[:MOST_REMARKS]
-            remarks = (*doubts, *notes_on_runtime, *of_bare_nodes(bare), *in_words(waits))
+            remarks = (*doubts, *notes_on_runtime, *of_bare_nodes(bare), *in_words(waits, lost))
             show(rule_files, problems, output, (*notes(rule_files.places), *remarks))
     return 1 if errors_in(problems) else 0
 
@@ -131,13 +135,19 @@ def errors_in(problems: Sequence[Problem]) -> list[Problem]:
     return [problem for problem in problems if problem.severity == "error"]
 
 
-def in_words(waits: Sequence[Waiting]) -> list[str]:
-    """A remark for each device that has to wait, but not for too many."""
+def in_words(waits: Sequence[Waiting], lost: Sequence[Lost] = ()) -> list[str]:
+    """A remark for each device that has to wait, and for each that a pod would lose, but not for too many."""
     remarks = [
         f"{each.id} of {each.resource} would have to wait: {each.reason}" for each in waits[:MOST_REMARKS]
     ]
     if len(waits) > MOST_REMARKS:
         remarks.append(f"{counted(len(waits) - MOST_REMARKS, 'more device')} would have to wait")
+    remarks += [
+        f"a container that has {each.id} of {each.resource} could not start again: {each.reason}"
+        for each in lost[:MOST_REMARKS]
+    ]
+    if len(lost) > MOST_REMARKS:
+        remarks.append(f"so it is with {counted(len(lost) - MOST_REMARKS, 'more device')}")
     return remarks
 
 
@@ -167,6 +177,7 @@ def as_json(
     problems: Sequence[Problem],
     waits: Sequence[Waiting] = (),
     bare: Sequence[BareNode] = (),
+    lost: Sequence[Lost] = (),
 ) -> dict[str, object]:
     """What was found, for programs. Keys are only ever added."""
     return {
@@ -185,6 +196,7 @@ def as_json(
             for problem in problems
         ],
         "waiting": [{"id": each.id, "resource": each.resource, "reason": each.reason} for each in waits],
+        "lost": [{"id": each.id, "resource": each.resource, "reason": each.reason} for each in lost],
         "bareNodes": [
             {"node": each.node, "resource": each.resource, "reason": each.refusal} for each in bare
         ],

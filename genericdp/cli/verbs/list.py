@@ -17,6 +17,7 @@ from genericdp.core.explain.selection import Selection, narrowed, why_left_out
 from genericdp.core.explain.survey import Survey
 from genericdp.core.hostile import for_terminal
 from genericdp.core.inventory.identity import natural
+from genericdp.core.inventory.inventory import ORPHANS
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.inventory.shared import SHARED
 from genericdp.core.rules.node_names import ALL_NAMES, NO_NAMES
@@ -80,13 +81,14 @@ def run(
         if word.endswith(".toml"):
             name = for_terminal(word)
             raise UsageError(f"unexpected argument '{name}'", hint=f"did you mean --rules {name}?")
+    installed = {*rules} <= {*RULE_DIRECTORIES}
     survey = look(rules=rules, config=config, domain=domain, shown=ALL_NAMES if all else NO_NAMES)
     selection = Selection(tuple(words), tuple(subsystem))
     selected = narrowed(survey, selection)
     output = Output(sys.stdout)
     if json:
         output.json(as_json(selected, everything=all))
-    elif selection and not selected.inventory.offers and not (all and unclaimed(selected)):
+    elif selection and not _has_any(selected, everything=all, installed=installed):
         output.paragraph(_nothing(selection, everything=all))
     else:
         show(
@@ -94,10 +96,15 @@ def run(
             output,
             everything=all,
             selected=bool(selection),
-            installed={*rules} <= {*RULE_DIRECTORIES},
+            installed=installed,
             options=as_typed(rules, config, domain),
         )
     return show_reservations(survey, Output(sys.stderr))
+
+
+def _has_any(survey: Survey, *, everything: bool, installed: bool) -> bool:
+    inventory = survey.inventory
+    return bool(inventory.offers or (installed and inventory.orphans) or (everything and unclaimed(survey)))
 
 
 def _nothing(selection: Selection, *, everything: bool) -> str:
@@ -156,6 +163,9 @@ def show(
     _show_section(
         output, "Paths, not physical units; udev does not know these device nodes:", bare_nodes(survey)
     )
+    if installed and inventory.orphans:
+        orphans = [(orphan.resource, orphan.id) for orphan in inventory.orphans]
+        _show_section(output, ORPHANS, orphans)
     if everything:
         if rows or not selected:
             output.line()
@@ -214,7 +224,7 @@ def _show_section(output: Output, title: str, entries: Iterable[tuple[str, str]]
         by_text.setdefault(text, []).append(name)
     if by_text:
         output.line()
-        output.line(Styled(title, Style.STRONG))
+        output.paragraph(Styled(title, Style.STRONG))
     for text, names in by_text.items():
         output.paragraph(f"  {text}")
         output.paragraph(f"    {', '.join(sorted(names, key=natural))}")

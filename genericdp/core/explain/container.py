@@ -75,7 +75,10 @@ def container_of(
 
     access  to each of the nodes that it would get
     """
-    id_ = next(id_ for id_, each in offer.ids.items() if each is device)
+    id_ = next((id_ for id_, each in offer.ids.items() if each is device), None)
+    if id_ is None:
+        # All its ids wait until pods have gone.
+        return None
     try:
         allocation = allocate(offer, [id_], settings.link_dir)
     except RefusedError:

@@ -94,6 +94,11 @@ def narrowed(survey: Survey, selection: Selection) -> Survey:
             offers=kept,
             refusals=tuple(each for each in inventory.refusals if each.node in paths),
             overlaps=tuple(each for each in inventory.overlaps if each.node in paths),
+            orphans=tuple(
+                each
+                for each in inventory.orphans
+                if selection.names(each.id) or selection.names(each.resource)
+            ),
             conflicts=tuple(each for each in inventory.conflicts if each.node in paths),
             unsure=tuple(
                 each

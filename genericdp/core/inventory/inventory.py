@@ -44,6 +44,21 @@ class Conflict:
     sharers: tuple[str, ...]
 
 
+#: How the orphans are introduced, see below.
+ORPHANS = (
+    "Held by pods, but no rule defines the resource any more. A container that has one cannot start again: "
+    "put the rule back, or delete the pod."
+)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Orphan:
+    """A device that a pod may hold although the rules no longer define its resource."""
+
+    resource: str
+    id: str
+
+
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """All resources in file order with their devices, and what is worth saying about the rest.
@@ -53,7 +68,8 @@ class Inventory:
     doubted         ids of which nothing is known that pods hold -> the devices that they may be
     untold          ids of siblings that may be what pods hold -> the ids of such pods
     waiting         ids that have to wait until no pod holds their device under another id
-    orphaned_links  links of devices whose resource has left the rules, and that pods may still hold
+    orphans         the devices that pods may hold although the rules no longer define their resource
+    orphaned_links  their links, and those of such devices within their grace
     renamed_links   links that an earlier release named otherwise -> the device node to which they lead
     held_links      more links, which no pod gets: to the nodes of held ids whose links lead nowhere
     conflicts       exclusive device nodes that other resources share
@@ -66,6 +82,7 @@ class Inventory:
     ties: Ties = field(default_factory=dict)
     unsure: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    orphans: tuple[Orphan, ...] = ()
     orphaned_links: tuple[str, ...] = ()
     renamed_links: Mapping[str, str] = field(default_factory=dict)
     held_links: Mapping[str, str] = field(default_factory=dict)

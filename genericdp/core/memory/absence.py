@@ -23,15 +23,15 @@ from genericdp.core.usb_port import UsbPort
 
 #: How the reason of a device begins of which nothing is plugged in.
 UNPLUGGED = "it is unplugged"
-
 #: The reason of one that was not seen since the start while some devices cannot be read.
 UNREAD = "it may be one of the devices that cannot be read"
 
 #: The reason of one whose id alone is known.
 NOTHING_KNOWN = "only its id is known"
-
 #: How many ids one reason names.
 _MOST_IDS = 3
+#: The reason of one that is plugged in, and that no rule takes.
+NOT_MATCHED = "the rules no longer match it"
 
 _NOTHING: Mapping[str, str] = {}
 
@@ -234,7 +234,7 @@ class Absence:
         """The reason of a device by the ids that its nodes have now."""
         ids = {id_ for node in nodes for id_ in self._ids.get(node.sys_path, ())}
         if not ids:
-            return "the rules no longer match it"
+            return NOT_MATCHED
         if device.id in self._also_held:
             return f"a pod may still hold one of its device nodes as {self._also_held[device.id]}"
         if len(ids) > 1 and not is_held:

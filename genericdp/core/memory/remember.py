@@ -16,7 +16,7 @@ import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from genericdp.core.inventory.inventory import Inventory, Refusal
+from genericdp.core.inventory.inventory import Inventory, Orphan, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.past import Siblings
 from genericdp.core.inventory.plugged import NOTHING_PLUGGED, Plugged
@@ -111,11 +111,8 @@ def remember(
                     without_room.append(known.device)
         devices |= mine
         offers[name] = _with_devices(offer, [known.device for known in mine.values()], without_room)
-    orphaned_links: list[str] = []
-    for mine in gone.values():
-        absent = leaving.absent(mine, None)
-        devices |= absent
-        orphaned_links += [link for known in absent.values() for link in known.device.links]
+    orphans = {id_: known for mine in gone.values() for id_, known in leaving.absent(mine, None).items()}
+    devices |= orphans
     shared, shares = withdraw(
         offers,
         memory.shares,
@@ -136,7 +133,8 @@ def remember(
         offers=final,
         waiting=tuple(sorted((*ids_that_wait(shared, final), *others))),
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
-        orphaned_links=tuple(sorted({*orphaned_links})),
+        orphans=tuple(sorted(Orphan(orphans[id_].resource, id_) for id_ in orphans.keys() & held_devices)),
+        orphaned_links=tuple(sorted({link for known in orphans.values() for link in known.device.links})),
         held_links=held_links(held, devices, plugged, moved),
         renamed_links=leading(still_renamed(memory.renamed, held_devices), final, devices),
     )

@@ -5,11 +5,11 @@ The rules of this file:
 * This is decided here and nowhere else. No complaint means that all is well.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from genericdp.core.status import holdings
 from genericdp.core.status.facts import Facts
-from genericdp.core.status.holdings import Stranded
+from genericdp.core.status.holdings import Holder, Stranded
 from genericdp.core.words import counted
 
 #: For how many devices of one resource each complaint names the device.
@@ -54,14 +54,32 @@ def _complaints(facts: Facts) -> Iterator[str]:
             yield f"{name}: {_why_stranded(facts, each)}"
         if len(mine) > NAMED_LIMIT:
             yield f"{name}: containers with {len(mine) - NAMED_LIMIT} more devices cannot start again either"
+    orphans = [*_orphans(facts)]
+    yield from orphans[:NAMED_LIMIT]
+    if len(orphans) > NAMED_LIMIT:
+        more = f"containers with {len(orphans) - NAMED_LIMIT} more devices cannot start again either"
+        yield f"{more}: no rule defines their resources"
+
+
+def _orphans(facts: Facts) -> Iterator[str]:
+    for orphan in facts.inventory.orphans:
+        holders = [holder for _, holder in holdings.of_orphan(facts.holdings, orphan)]
+        if holders or facts.holdings is None:
+            yield (
+                f"{orphan.resource}: {_named(holders) or 'a container'} cannot start again with {orphan.id}: "
+                "no rule defines the resource any more; put the rule back, or delete the pod"
+            )
+
+
+def _named(holders: Iterable[Holder]) -> str:
+    return ", ".join(f"{each.namespace}/{each.pod}/{each.container}" for each in holders)
 
 
 def _why_stranded(facts: Facts, stranded: Stranded) -> str:
-    who = ", ".join(f"{each.namespace}/{each.pod}/{each.container}" for each in stranded.holders)
     first, *others = (f"'{facts.settings.link_dir}/{link}'" for link in stranded.links)
     what = f"{first} and {counted(len(others), 'other link')} lead" if others else f"{first} leads"
     return (
-        f"{who} cannot start again: {what} nowhere, although {stranded.id} is Healthy; "
+        f"{_named(stranded.holders)} cannot start again: {what} nowhere, although {stranded.id} is Healthy; "
         "plug in again what was there, or create the pod again"
     )
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from genericdp.core.inventory.inventory import Inventory
+from genericdp.core.inventory.inventory import Inventory, Orphan
+from genericdp.core.inventory.naming.ids import may_be_id_of
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.answered import Answered
 from genericdp.core.memory.held import Holding
@@ -101,6 +102,16 @@ def by_device(holdings: Holdings | None, inventory: Inventory) -> Mapping[str, H
         for name, held in by_resource.items()
         if name in inventory.offers
     }
+
+
+def of_orphan(holdings: Holdings | None, orphan: Orphan) -> Sequence[tuple[str, Holder]]:
+    """The holders of a device whose resource the rules no longer define, each with the id that it got."""
+    return [
+        (id_, holder)
+        for (name, id_), holders in sorted((holdings or {}).items())
+        if name == orphan.resource and may_be_id_of(orphan.id, id_)
+        for holder in holders
+    ]
 
 
 def _of_one(offer: Offer, by_id: Mapping[str, tuple[Holder, ...]]) -> Held:

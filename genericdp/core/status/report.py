@@ -81,6 +81,14 @@ def report(facts: Facts) -> dict[str, object]:
             {"node": refusal.node, "resource": refusal.resource, "reason": refusal.reason}
             for refusal in facts.inventory.refusals
         ],
+        "orphans": [
+            {
+                "resource": orphan.resource,
+                "id": orphan.id,
+                "heldBy": _held_by(holdings.of_orphan(facts.holdings, orphan)),
+            }
+            for orphan in facts.inventory.orphans
+        ],
         "said": [
             {
                 "time": stamp(facts.unix(each.at)),
@@ -175,8 +183,12 @@ def _device(
             for node in device.nodes
         ],
         "links": [f"{link_dir}/{link}" for link in device.links],
-        "heldBy": [
-            {"id": id_, "namespace": holder.namespace, "pod": holder.pod, "container": holder.container}
-            for id_, holder in held
-        ],
+        "heldBy": _held_by(held),
     }
+
+
+def _held_by(held: Sequence[tuple[str, Holder]]) -> list[dict[str, str]]:
+    return [
+        {"id": id_, "namespace": holder.namespace, "pod": holder.pod, "container": holder.container}
+        for id_, holder in held
+    ]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.cli.main import main
+from genericdp.cli.verbs import check as verb
 from genericdp.core.inventory.build import Builder
 from genericdp.core.memory.held import give
 from genericdp.core.memory.memory import Memory
@@ -122,6 +123,7 @@ def test_json_has_every_mistake_with_its_place(rules: Path, capsys: pytest.Captu
             }
         ],
         "waiting": [],
+        "lost": [],
         "bareNodes": [],
         "pitfalls": [],
     }
@@ -217,6 +219,34 @@ def test_a_device_that_keeps_its_id_in_another_resource_would_have_to_wait(
         "note: vcs_vcs1 of example.org/vcs would have to wait: a pod may still hold it as vcs_vcs1 of "
         "example.com/vcs 1 rule file, 1 resource: no mistakes"
     )
+
+
+def test_what_pods_would_lose_is_said_before_an_edit_takes_effect(
+    rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = by_sys_path(a_terminal(1))
+    monkeypatch.setattr(UdevDevices, "devices", machine)
+    rule = f'[[resource]]\nname = "vcs"\n{MATCH}'
+    offers, memory = take_inventory(Builder(resources_of(rule), "example.com"), machine, Memory(), 0.0)
+    (offer,) = offers.offers.values()
+    save(StateFile(str(rules)), replace(memory, held=give({}, offer, offer.ids, 0.0)))
+    settings = write(rules / "genericdp.conf", f'state_dir = "{rules}"\ndomain = "example.com"\n')
+    why = "a container that has vcs_vcs1 of example.com/vcs could not start again"
+
+    narrowed = rule.replace("{", '{ DEVNAME = "/dev/tty9", ', 1)
+    edited = write(rules / "50-vcs.toml", narrowed)
+    assert main(["check", "--config", settings, edited]) == 0
+    assert " ".join(capsys.readouterr().out.split()) == (
+        f"note: {why}: the rules no longer match it 1 rule file, 1 resource: no mistakes"
+    )
+    renamed = write(rules / "50-vcs.toml", '[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/tty9" }\n')
+    assert main(["check", "--config", settings, renamed]) == 0
+    assert capsys.readouterr().out == "1 rule file, 1 resource: no mistakes\n", "these rules are not all"
+    monkeypatch.setattr(verb, "RULE_DIRECTORIES", (renamed,))
+    assert main(["check", "--json", "--config", settings, renamed]) == 0
+    assert json.loads(capsys.readouterr().out)["lost"] == [
+        {"id": "vcs_vcs1", "resource": "example.com/vcs", "reason": "no rule would define the resource"}
+    ]
 
 
 def test_where_no_pod_holds_anything_nothing_is_said(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:

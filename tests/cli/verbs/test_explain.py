@@ -36,6 +36,7 @@ from tests.scenes.builders import (
     by_sys_path,
     resources_of,
 )
+from tests.scenes.edits import Node, rule
 from tests.scenes.rules import MODEM_RULE
 
 DIALOUT = Access(0o20660, 0, "root", 20, "dialout")
@@ -712,3 +713,18 @@ def test_the_kubelet_does_not_allocate_an_unhealthy_device() -> None:
     assert "\nA container that is allocated ftdi_A50285BI would get\n" in explained(
         tty, a_machine(tty, rules=rules)
     )
+
+
+@pytest.mark.parametrize(("before", "after"), [("", "replicas = 3"), ("replicas = 3", "")])
+def test_a_device_whose_ids_all_wait_is_explained(before: str, after: str) -> None:
+    tty, node = a_usb_serial(0), Node()
+    held = next(iter(node.look(rule("ftdi", before), tty)))
+    node.allocate(held)
+    resources = resources_of(rule("ftdi", after))
+    survey = survey_of(Settings(domain="example.com"), resources, by_sys_path(tty), node.memory)
+    shown = explained(tty, survey)
+    assert shown.startswith(
+        "/dev/ttyUSB0 goes to example.com/ftdi as device ftdi_A50285BI\nHealthy\n"
+        f"New pods have to wait: a pod may still hold it as {held}\n"
+    )
+    assert "would get" not in shown

@@ -37,6 +37,7 @@ from tests.scenes.builders import (
     by_sys_path,
     resources_of,
 )
+from tests.scenes.edits import Node
 from tests.scenes.machines import machine
 from tests.scenes.state_file import save
 
@@ -70,9 +71,17 @@ def a_machine(*devices: UdevDevice, memory: Memory | None = None, rules: str = R
     return survey_of(settings, resources_of(rules), by_sys_path(*devices), memory)
 
 
-def listed(survey: Survey, *, width: int = 80, everything: bool = False, selected: bool = False) -> str:
+def listed(
+    survey: Survey,
+    *,
+    width: int = 80,
+    everything: bool = False,
+    selected: bool = False,
+    installed: bool = True,
+) -> str:
     stream = io.StringIO()
-    show(survey, Output(stream, width=width), everything=everything, selected=selected)
+    output = Output(stream, width=width)
+    show(survey, output, everything=everything, selected=selected, installed=installed)
     return stream.getvalue()
 
 
@@ -185,6 +194,25 @@ Matched by a rule but not offered:
     /dev/loop9, /dev/loop10
 """
     )
+
+
+def test_what_pods_hold_of_resources_that_no_installed_rule_defines_is_shown() -> None:
+    node = Node()
+    (id_,) = node.look(RULES, a_usb_serial(0))
+    node.allocate(id_)
+    survey = survey_of(Settings(), (), by_sys_path(a_usb_serial(0)), node.memory)
+    heading = "Held by pods, but no rule defines the resource any more."
+    shown = listed(survey)
+    assert shown.endswith(
+        f"{heading} A container that has\none cannot start again: put the rule back, or delete the pod.\n"
+        f"  example.com/ftdi\n    {id_}\n"
+    )
+    assert heading not in listed(survey, installed=False), "these rules are not all"
+    assert as_json(survey)["orphans"] == [{"resource": "example.com/ftdi", "id": id_}]
+    assert (
+        listed(narrowed(survey, Selection((id_,), ())), selected=True).lstrip() == shown.partition("\n\n")[2]
+    )
+    assert "ftdi" not in listed(narrowed(survey, Selection(("nothing",), ())), selected=True)
 
 
 def test_all_shows_what_no_rule_matches_and_what_it_is() -> None:

@@ -93,6 +93,7 @@ WELL: dict[str, Any] = {
         }
     ],
     "notOffered": [],
+    "orphans": [],
     "said": [],
 }
 

@@ -301,3 +301,44 @@ def test_what_was_said_lately_and_what_is_not_offered_are_in_it() -> None:
 
 def test_a_stamp_is_rfc_3339_in_utc_to_the_second() -> None:
     assert stamp(NOON + 0.6) == "2026-11-21T12:00:01Z"
+
+
+def test_what_a_pod_holds_of_a_resource_that_the_rules_no_longer_define_is_in_it() -> None:
+    node, rules = Node(), f"{RULES}replicas = 2\n"
+    node.look(rules, a_usb_serial(0))
+    node.allocate("ftdi_A50285BI.1")
+    node.look("", a_usb_serial(0))
+    facts = facts_of(node.inventory)
+    reader = Holder("plant", "reader-0", "main")
+    document: Any = report(replace(facts, holdings={(FTDI, "ftdi_A50285BI.1"): (reader,)}))
+    assert document["orphans"] == [
+        {
+            "resource": FTDI,
+            "id": "ftdi_A50285BI",
+            "heldBy": [
+                {"id": "ftdi_A50285BI.1", "namespace": "plant", "pod": "reader-0", "container": "main"}
+            ],
+        }
+    ]
+    why = "no rule defines the resource any more; put the rule back, or delete the pod"
+    assert document["complaints"] == [
+        f"{FTDI}: plant/reader-0/main cannot start again with ftdi_A50285BI: {why}"
+    ]
+    assert complaints(replace(facts, holdings=None)) == (
+        f"{FTDI}: a container cannot start again with ftdi_A50285BI: {why}",
+    )
+    assert complaints(replace(facts, holdings={})) == (), "the pod has just gone"
+    node.look("", a_usb_serial(0), answer=node.nobody_holds_anything())
+    assert (node.inventory.orphans, node.inventory.orphaned_links) == ((), ("ftdi_A50285BI",))
+
+
+def test_not_too_many_of_them_are_complained_of() -> None:
+    node = Node()
+    ids = [*node.look(f"{RULES}replicas = 2\n", *(a_usb_serial(n, serial=f"S{n}") for n in range(7)))]
+    node.allocate(*ids)
+    node.look("")
+    found = complaints(replace(facts_of(node.inventory), holdings=None))
+    assert (len(found), found[-1]) == (
+        6,
+        "containers with 2 more devices cannot start again either: no rule defines their resources",
+    )

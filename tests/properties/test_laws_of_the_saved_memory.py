@@ -74,6 +74,20 @@ documents = st.fixed_dictionaries(
     optional={
         "replicas": possibly(st.dictionaries(names, possibly(st.none() | st.integers(1, 3)))),
         "withdrawn": possibly(st.dictionaries(ids, possibly(withdrawn), max_size=3)),
+        "doubtful": possibly(
+            st.lists(
+                possibly(
+                    st.tuples(
+                        texts,
+                        texts,
+                        texts,
+                        possibly(st.tuples(texts, st.integers())),
+                        possibly(st.lists(possibly(st.tuples(texts, st.integers())), max_size=2)),
+                    )
+                ),
+                max_size=2,
+            )
+        ),
         "left": possibly(st.lists(possibly(st.lists(texts, min_size=3, max_size=3)), max_size=2)),
     },
 )

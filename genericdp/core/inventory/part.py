@@ -4,13 +4,15 @@ The rules of this file:
 
 * A serial number that tells nothing (`genericdp.core.fillers`) is none.
 * Units of different models may share a serial number, as those in a dock do. So a part names the model, too.
+* Units of one model may be twins. Then the serial number tells neither.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import starmap
 
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.place import Spot, may_be_model
+from genericdp.core.inventory.past import WHOLE, Twin, Twins, as_whole
+from genericdp.core.inventory.place import Place, Spot, may_be_model
 
 #: A device node of a unit with a serial number, wherever that is plugged in: its spot without the port, and
 #: the model, "" if it is not on USB.
@@ -46,3 +48,33 @@ def has_serial(spot: Spot) -> bool:
 def are_told_apart(spot: Spot, other: Spot) -> bool:
     """Whether the serial numbers at two spots are those of two units, whatever else they have in common."""
     return spot.serial != other.serial and has_serial(spot) and has_serial(other)
+
+
+def twin_of(place: Place) -> Twin | None:
+    """What a device node here would have in common with that of a twin; None if it can have none."""
+    spot = place.spot
+    if not spot.serial or place.untold or why_filler(spot.serial):
+        return None
+    return Twin("serial", spot.serial, place.model, spot.within)
+
+
+def may_be_twin(twins: Twins, spot: Spot, model: str) -> bool:
+    """Whether a unit with the serial number of that at a spot may be another one of its model.
+
+    That is so if it says nothing, or if two such units have been seen side by side.
+    """
+    return spot.serial == "" or why_filler(spot.serial) != "" or is_twin(twins, spot, model)
+
+
+def is_twin(twins: Twins, spot: Spot, model: str) -> bool:
+    """Whether two units of this model, with the serial number at a spot, have been seen side by side."""
+    twin = Twin("serial", spot.serial, model, spot.within)
+    return not twins.isdisjoint((twin, as_whole(twin)))
+
+
+def has_twin(twins: Twins, spot: Spot) -> bool:
+    """Whether two units with the serial number at a spot have been seen side by side, of whatever model."""
+    return any(
+        (twin.basis, twin.key) == ("serial", spot.serial) and twin.within in (spot.within, WHOLE)
+        for twin in twins
+    )

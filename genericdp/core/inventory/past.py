@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.place import Place, Spot
+from genericdp.core.inventory.place import Spot
 from genericdp.core.usb_port import At
 
 #: Ties of twins: the plain id of a unit, or a link that says nothing but its serial number -> the exact port
@@ -43,14 +42,6 @@ Twins = frozenset[Twin]
 NO_TWINS: Twins = frozenset()
 
 
-def twin_of(place: Place) -> Twin | None:
-    """What a device node here would have in common with that of a twin; None if it can have none."""
-    spot = place.spot
-    if not spot.serial or place.untold or why_filler(spot.serial):
-        return None
-    return Twin("serial", spot.serial, place.model, spot.within)
-
-
 def as_whole(twin: Twin) -> Twin:
     """What the units of which these are nodes would have in common."""
     return twin._replace(within=WHOLE)
@@ -60,28 +51,6 @@ def with_wholes(twins: Iterable[Twin | None]) -> Twins:
     """What nodes would have in common with twins, and their units."""
     found = [twin for twin in twins if twin is not None]
     return frozenset([*found, *map(as_whole, found)])
-
-
-def may_be_twin(twins: Twins, spot: Spot, model: str) -> bool:
-    """Whether a unit with the serial number of that at a spot may be another one of its model.
-
-    That is so if it says nothing, or if two such units have been seen side by side.
-    """
-    return spot.serial == "" or why_filler(spot.serial) != "" or is_twin(twins, spot, model)
-
-
-def is_twin(twins: Twins, spot: Spot, model: str) -> bool:
-    """Whether two units of this model, with the serial number at a spot, have been seen side by side."""
-    twin = Twin("serial", spot.serial, model, spot.within)
-    return not twins.isdisjoint((twin, as_whole(twin)))
-
-
-def has_twin(twins: Twins, spot: Spot) -> bool:
-    """Whether two units with the serial number at a spot have been seen side by side, of whatever model."""
-    return any(
-        (twin.basis, twin.key) == ("serial", spot.serial) and twin.within in (spot.within, WHOLE)
-        for twin in twins
-    )
 
 
 #: Of how many siblings the ids are looked for that pods hold and of which nothing is known.
@@ -141,6 +110,17 @@ class Seen(NamedTuple):
 Siblings = Mapping[Spot, Mapping[int, Seen]]
 
 
+class Doubtful(NamedTuple):
+    """Siblings of which nobody could tell which ones they were, when they were last seen.
+
+    unit   the sys path and the inode of their unit
+    nodes  their own, as in `Seen`
+    """
+
+    unit: tuple[str, int]
+    nodes: frozenset[tuple[str, int]]
+
+
 class Value(NamedTuple):
     """What the id of a device says of properties, in any resource; nothing if they do not identify it.
 
@@ -183,6 +163,7 @@ class Past:
     ties         which of several twins has the plain ids
     known_ports  unit -> exact port where it was last seen, which tells the first of two twins
     siblings     the numbers of siblings of remembered devices
+    doubtful     those of which nobody could tell which ones they were, by the spot that they share
     known_at     the numbers of remembered devices at a spot that siblings share
     alike        the spots that siblings share where devices are remembered with the same place, and with the
                  same "serial" number, exact "port", or "dock" (its serial number, and the port there). The
@@ -208,6 +189,7 @@ class Past:
     ties: Ties = field(default_factory=dict)
     known_ports: Ties = field(default_factory=dict)
     siblings: Siblings = field(default_factory=dict)
+    doubtful: Mapping[Spot, Doubtful] = field(default_factory=dict)
     known_at: Callable[[Spot], Mapping[int, Known]] = lambda _: {}
     alike: Callable[..., Collection[Spot]] = lambda *_: ()
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()

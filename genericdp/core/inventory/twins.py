@@ -26,7 +26,8 @@ from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.claims import Claims, Examined, Turnover
 from genericdp.core.inventory.group import Group, find_property
 from genericdp.core.inventory.identity import Identity, basis_of, names_of
-from genericdp.core.inventory.past import NO_TWINS, WHOLE, Past, Twin, Twins, as_whole, twin_of, with_wholes
+from genericdp.core.inventory.part import twin_of
+from genericdp.core.inventory.past import NO_TWINS, WHOLE, Past, Twin, Twins, as_whole, with_wholes
 from genericdp.core.inventory.place import USB_NODE, Place
 from genericdp.core.rules.resource import Resource
 

@@ -8,7 +8,18 @@ from typing import NamedTuple
 
 from genericdp.core.buses.port import may_be_at
 from genericdp.core.inventory.offer import Offer
-from genericdp.core.inventory.past import NO_TWINS, WHOLE, Known, Past, Siblings, Ties, Twin, Twins, value_of
+from genericdp.core.inventory.past import (
+    NO_TWINS,
+    WHOLE,
+    Doubtful,
+    Known,
+    Past,
+    Siblings,
+    Ties,
+    Twin,
+    Twins,
+    value_of,
+)
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.given.links import GivenLinks
@@ -64,6 +75,7 @@ class Memory:
     maybe    units on USB that cannot be read -> the remembered units that each may be
     there    the port and serial number of each unit that was plugged in, as far as is known
     left     units that had left before something at their ports could not be read
+    doubtful siblings of which nobody could tell which ones they were
     """
 
     devices: Mapping[str, Remembered] = field(default_factory=dict)
@@ -83,6 +95,7 @@ class Memory:
     maybe: Mapping[str, frozenset[Unit]] = field(default_factory=dict, compare=False)
     there: Collection[tuple[str, str]] = field(default=(), compare=False)
     left: frozenset[Unit] = frozenset()
+    doubtful: Mapping[Spot, Doubtful] = field(default_factory=dict)
 
     @property
     def past(self) -> Past:
@@ -100,12 +113,11 @@ class Memory:
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),
             unoffered=self._unoffered,
         )
-        if self.is_of_earlier_release:
-            # It did not number siblings.
+        if self.is_of_earlier_release:  # It did not number siblings.
             return past
         numbers = _Numbers(self)
-        past = replace(past, siblings=self.siblings, known_at=numbers, alike=numbers.alike)
-        return replace(past, spots_of=self._spots_of)
+        past = replace(past, siblings=self.siblings, doubtful=self.doubtful, spots_of=self._spots_of)
+        return replace(past, known_at=numbers, alike=numbers.alike)
 
     @property
     def known_ports(self) -> Ties:
@@ -194,8 +206,7 @@ class _Ports:
 
 
 def ports_of(every: Collection[Remembered]) -> frozenset[str]:
-    """The ports at which devices are remembered."""
-    # In every step, and there may be thousands.
+    """The ports at which devices are remembered. Asked in every step, of thousands of devices."""
     found = {known.device.port for known in every}
     found |= {spot.port for known in every for spot in known.device.spots}
     found |= {spot.port for known in every if known.earlier for spot in known.earlier}

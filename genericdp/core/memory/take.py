@@ -18,6 +18,7 @@ from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.past import Seen, Siblings
 from genericdp.core.inventory.plugged import ALL_READ
+from genericdp.core.inventory.siblings.doubtful import doubtful_among
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import new_ids, unknown
@@ -65,6 +66,9 @@ def take_inventory(
     plugged = builder.claims.plugged.with_unread(unread)
     complete, after = remember(built, memory, now, answer, plugged)
     after = replace(after, is_untold=memory.is_untold, there=frozenset(plugged.units()))
+    if plugged.in_doubt:
+        doubtful = doubtful_among(plugged.in_doubt, memory.doubtful, past.unread)
+        after = replace(after, doubtful=doubtful)
     two = _matched(builder, built, devices)
     if two or memory.two or memory.apart:
         after = with_apart(after, memory, two, now)

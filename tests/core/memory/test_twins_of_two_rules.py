@@ -10,7 +10,8 @@ import pytest
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims, Turnover
-from genericdp.core.inventory.past import NO_PAST, WHOLE, Twin, twin_of
+from genericdp.core.inventory.part import twin_of
+from genericdp.core.inventory.past import NO_PAST, WHOLE, Twin
 from genericdp.core.inventory.place import locate
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.answer import Answer

@@ -17,7 +17,8 @@ from genericdp.core.fillers import why_filler
 from genericdp.core.hostile import for_path
 from genericdp.core.inventory.group import Group
 from genericdp.core.inventory.identity import Identity, hash_of
-from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, as_whole, twin_of, with_wholes
+from genericdp.core.inventory.part import twin_of
+from genericdp.core.inventory.past import NO_TWINS, Past, Ties, Twin, Twins, as_whole, with_wholes
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.rules.grouping import NODE
 

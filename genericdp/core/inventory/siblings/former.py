@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from genericdp.core.buses.port import dock_of, model_of
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.part import has_serial
-from genericdp.core.inventory.past import Known, Past, Seen, Siblings, has_twin
+from genericdp.core.inventory.part import has_serial, has_twin
+from genericdp.core.inventory.past import Known, Past, Seen, Siblings
 from genericdp.core.inventory.place import Spot, may_be_model, spot_of_node
 from genericdp.core.inventory.plugged import Told
 

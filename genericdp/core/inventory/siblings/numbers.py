@@ -16,9 +16,9 @@ The rules of this file:
   tell which one has come. It is **in doubt** as long as a pod may hold one of those that are missing. So is
   one with which udev has not finished, because its properties may tell, and any that comes at the spot of a
   wireless unit without an address, or while one of them cannot be read. Once more came than were missing,
-  those that come next may be any of them. Once some came in another order, or with other values, they stay in
-  doubt until all have left: one that is bound again may make the order look right, and an edit may name
-  another property.
+  those that come next may be any of them. Once some came in another order, or with other values, or one was
+  bound again, they stay in doubt until all have left: one that is bound again may make the order look right,
+  and an edit may name another property.
 * If no pod holds any of them, what has come is taken for the first ones, and nothing is known of the others
   but that there are so many. If all have come, all begin anew.
 """
@@ -28,9 +28,11 @@ from typing import Any, NamedTuple
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import in_path_order
-from genericdp.core.inventory.past import Known, Past, Seen, Siblings, has_twin
+from genericdp.core.inventory.part import has_twin
+from genericdp.core.inventory.past import Known, Past, Seen, Siblings
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Alike, Told
+from genericdp.core.inventory.siblings.doubtful import is_one_bound_again
 from genericdp.core.inventory.siblings.former import At, elsewhere, gone, seen_at
 from genericdp.core.inventory.siblings.homes import Home, home_of
 from genericdp.core.inventory.siblings.seats import came_in_order, may_be_others, seats_of
@@ -66,9 +68,11 @@ def number(
     is_one_unread  whether one of them may be what cannot be read
     """
     home = home_of(group, spot, past, told, at)
+    missing = sorted(home.before.keys() - home.stayed.values())
+    if spot in past.doubtful and is_one_bound_again(past.doubtful[spot], group, past):
+        home = home._replace(before={**home.before, **{n: home.before[n].mixed for n in missing}})
     seen, before = home.seen, home.before
     came = [path for path in seen if path not in home.stayed]
-    missing = sorted(before.keys() - home.stayed.values())
     is_unsettled = bool(came and (missing or home.former)) and not spot.is_anonymous
     # What cannot be read may have the same value.
     arrivals = {path: seen[path] for path in came} if is_unsettled and not is_one_unread else {}

@@ -36,11 +36,11 @@ def unread_among(before: Mapping[int, Seen], past: Past) -> Mapping[int, Seen]:
     return {
         number: seen
         for number, seen in (before.items() if past.unread else ())
-        if any(_is_at_or_below(seen.order, path) for path in past.unread)
+        if any(is_at_or_below(seen.order, path) for path in past.unread)
     }
 
 
-def _is_at_or_below(order: str, path: str) -> bool:
+def is_at_or_below(order: str, path: str) -> bool:
     """Whether a sibling (`order_of`) has this path, or one below it."""
     return f"{order[order.find('/') :]}/".startswith(f"{path}/")
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.part import Part
-from genericdp.core.inventory.past import Ties, Twins, is_twin, may_be_twin
+from genericdp.core.inventory.part import Part, is_twin, may_be_twin
+from genericdp.core.inventory.past import Ties, Twins
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.remembered import Remembered

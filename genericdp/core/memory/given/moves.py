@@ -15,8 +15,8 @@ from itertools import islice
 
 from genericdp.core.inventory.identity import names_of
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.part import has_serial
-from genericdp.core.inventory.past import SIBLING_LIMIT, Twins, may_be_twin
+from genericdp.core.inventory.part import has_serial, may_be_twin
+from genericdp.core.inventory.past import SIBLING_LIMIT, Twins
 from genericdp.core.inventory.place import Spot, is_of_path, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered

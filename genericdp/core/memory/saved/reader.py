@@ -15,7 +15,7 @@ from typing import Any
 
 from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.offer import Device, Health, ids_of
-from genericdp.core.inventory.past import Seen, Siblings
+from genericdp.core.inventory.past import Doubtful, Seen, Siblings
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number
 from genericdp.core.memory import fields
 from genericdp.core.memory.answered import CdiDevice
@@ -78,8 +78,9 @@ def _parse(document: Any, boot: str) -> Memory:
     renamed = {fields.link(old): fields.link(new) for old, new in document.get("renamed", {}).items()}
     siblings = _parse_siblings(document.get("siblings", []), document.get("late"), devices.values())
     left = frozenset(map(_parse_unit, fields.items(document.get("left", []))))
+    doubtful = dict(map(_parse_doubtful, fields.items(document.get("doubtful", []))))
     if not is_same_boot:
-        left = frozenset()
+        left, doubtful = frozenset(), {}
         siblings = {
             spot: {number: seen.gone for number, seen in numbers.items()}
             for spot, numbers in siblings.items()
@@ -98,6 +99,7 @@ def _parse(document: Any, boot: str) -> Memory:
         twins=frozenset(map(fields.twin, fields.items(document.get("twins", [])))),
         there=_there(devices.values()).difference(unit[:2] for unit in left),
         left=left,
+        doubtful=doubtful,
     )
 
 
@@ -178,6 +180,17 @@ def _parse_answered(entry: Any) -> tuple[str, CdiDevice]:
 def _there(devices: Iterable[Remembered]) -> frozenset[tuple[str, str]]:
     """What is taken for plugged in, because it was not said to have left."""
     return frozenset((spot.port, spot.serial) for known in devices for spot in known.device.spots)
+
+
+def _parse_doubtful(value: Any) -> tuple[Spot, Doubtful]:
+    *shared, unit, nodes = fields.items(value)
+    at = frozenset(map(_parse_node, fields.items(nodes)))
+    return fields.spot(shared), Doubtful(_parse_node(unit), at)
+
+
+def _parse_node(value: Any) -> tuple[str, int]:
+    path, inode = fields.items(value)
+    return fields.text(path), fields.integer(inode)
 
 
 def _parse_unit(value: Any) -> Unit:

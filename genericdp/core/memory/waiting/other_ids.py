@@ -20,8 +20,8 @@ from dataclasses import replace
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.naming.links import short_name
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
-from genericdp.core.inventory.part import is_part, part_of
-from genericdp.core.inventory.past import Twin, may_be_twin
+from genericdp.core.inventory.part import is_part, may_be_twin, part_of
+from genericdp.core.inventory.past import Twin
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number
 from genericdp.core.inventory.twins import HUB
 from genericdp.core.memory.held import Held, Holding

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.past import may_be_twin
+from genericdp.core.inventory.part import may_be_twin
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered

@@ -1,0 +1,47 @@
+"""What is remembered of siblings of which nobody can tell which ones they are: they have no numbers.
+
+The rules of this file:
+
+* If one of them has left while their unit has stayed, it may be bound again. It comes last then, whatever its
+  number was, so the order of those that are there says nothing until all of them have left.
+* What cannot be read has not left.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from genericdp.core.buses.video import order_of
+from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.past import Doubtful, Past
+from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.siblings.unread import is_at_or_below
+
+
+def is_one_bound_again(before: Doubtful, group: Sequence[UdevDevice], past: Past) -> bool:
+    """Whether one of the doubtful siblings has left, and their unit has stayed."""
+    here = {(order_of(node), node.incarnation) for node in group}
+    left = before.nodes - here - _unread(before, past.unread)
+    return bool(left and group) and _unit_of(group[0]) == before.unit
+
+
+def doubtful_among(
+    in_doubt: Mapping[Spot, Sequence[UdevDevice]], before: Mapping[Spot, Doubtful], unread: Collection[str]
+) -> Mapping[Spot, Doubtful]:
+    """What to remember of those that are in doubt.
+
+    before  what was remembered so far; `unread` are the paths of what cannot be read
+    """
+    found: dict[Spot, Doubtful] = {}
+    for spot, nodes in in_doubt.items():
+        here = frozenset((order_of(node), node.incarnation) for node in nodes)
+        still = _unread(before[spot], unread) if spot in before else frozenset()
+        found[spot] = Doubtful(_unit_of(nodes[0]), here | still)
+    return found
+
+
+def _unread(doubtful: Doubtful, unread: Iterable[str]) -> frozenset[tuple[str, int]]:
+    return frozenset(each for path in unread for each in doubtful.nodes if is_at_or_below(each[0], path))
+
+
+def _unit_of(node: UdevDevice) -> tuple[str, int]:
+    unit = node.usb_device or node.parent or node
+    return unit.sys_path, unit.incarnation

@@ -1,0 +1,92 @@
+"""Ports of a card that come one after the other, and one of which is bound again under another name."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory.saved import dump, load
+from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.edits import Node, rule
+
+RULES = [rule("x", keys) for keys in ("", 'group_by = "usb_device"', 'group_by = "all"', 'identity = "port"')]
+RULES.append(rule("x", "replicas = 2"))
+
+#: What is there in each step: names in ascending order, each of the port with this number. One that was bound
+#: again has a quote: it gets the next name that is free, and another inode.
+STEPS = {
+    "seen": ["01", "1", "12", "120'"],
+    "seen at once": ["01", "120'"],
+    "one by one": ["0", "01", "1", "10'", "10'2"],
+    "others last": ["12", "2", "21'", "21'0"],
+    "of two": ["0", "1", "10'"],
+}
+
+
+class Card:
+    """A card on USB. A port that is bound has the next name that is free, and an inode of its own."""
+
+    def __init__(self, since: int) -> None:
+        self.usb = replace(a_usb_device("1", serial="CARD", devnum=since), incarnation=100 * since)
+        self._inodes = count(100 * since + 1)
+        self._names = count()
+        self._nodes: dict[str, UdevDevice] = {}
+
+    def bind(self, parts: str) -> list[UdevDevice]:
+        """The card with these ports alone. Those that were not there are bound now."""
+        there = [f"{part}'" if quote else part for part, quote in _with_quotes(parts)]
+        for part in [*self._nodes.keys() - {*there}]:
+            del self._nodes[part]
+        for part in there:
+            if part not in self._nodes:
+                n = next(self._names)
+                node = a_usb_node(self.usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}")
+                self._nodes[part] = replace(node, incarnation=next(self._inodes))
+        return [self.usb, *self._nodes.values()]
+
+    @property
+    def parts(self) -> Mapping[str | None, str]:
+        return {node.device_node: part[0] for part, node in self._nodes.items()}
+
+
+def _with_quotes(parts: str) -> list[tuple[str, bool]]:
+    return [(part, parts[n + 1 : n + 2] == "'") for n, part in enumerate(parts) if part != "'"]
+
+
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("restarts", ["never", "each time", "boot"])
+@pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS)
+def test_one_that_is_bound_again_does_not_make_the_others_pass_for_those_that_were_missing(
+    steps: list[str], restarts: str, rules: str
+) -> None:
+    ports = "01" if steps is STEPS["of two"] else "012"
+    for pod in ports:
+        node, card = Node(), Card(1)
+        node.look(rules, *card.bind(ports))
+        id_ = next(
+            id_
+            for offer in node.inventory.offers.values()
+            for id_, device in offer.ids.items()
+            if any(card.parts[each.path] == pod for each in device.nodes)
+        )
+        node.allocate(id_)
+        node.look(rules, *card.bind(ports))
+        links = {link: path for link, path in node.links().items() if link.startswith(id_.partition(".")[0])}
+        got = {link: card.parts[path] for link, path in links.items()}
+        node.look(rules)
+        card = Card(2)
+        if restarts == "boot":
+            node.memory = load(dump(node.memory, "boot"), "next")
+        for step in steps:
+            node.look(rules, *card.bind(step))
+            for link, part in got.items():
+                path = node.links()[link]
+                assert path is None or card.parts[path] == part, (pod, step)
+            if restarts == "each time":
+                node.memory = load(dump(node.memory, "boot"), "boot")
+        node.look(rules)
+        card = Card(3)
+        node.look(rules, *card.bind(ports))
+        assert {link: card.parts.get(node.links()[link]) for link in got} == got, "all have left meanwhile"

@@ -34,6 +34,8 @@ NOTHING_TOLD: Told = {}
 #: What cannot be read, if everything can: see `UnreadError.paths`.
 ALL_READ: Mapping[str, str] = {}
 
+NO_DOCKS: Mapping[Spot, Dock] = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Plugged:
@@ -125,13 +127,18 @@ class Plugged:
         return (*spots, *homes)
 
     def remembered(
-        self, spots: Iterable[Spot], moved: Iterable[Spot] = (), before: Iterable[Spot] = ()
+        self,
+        spots: Iterable[Spot],
+        moved: Iterable[Spot] = (),
+        before: Iterable[Spot] = (),
+        docks: Mapping[Spot, Dock] = NO_DOCKS,
     ) -> Siblings:
         """The numbers to remember when these are the spots of remembered devices.
 
         moved   those of nodes that may come where a part of their unit is at another port already
         before  those at which siblings were remembered so far. While siblings are in doubt, or udev is still
                 processing them, no device has their numbers yet, so they are kept here
+        docks   those at the spots that siblings share
 
         A unit may come again with all of them. Of what software makes, as of wireless units, one that is
         missing and that no such device has is free again, unless all of them are missing. Where one is in
@@ -143,7 +150,7 @@ class Plugged:
                 mine.setdefault(spot.of_all, set()).add(spot.number)
         for spot in filter(self.groups.get, before):
             mine.setdefault(spot, set())
-        kept = self._of_moved(moved)
+        kept = self._of_moved(moved, docks)
         for spot, numbers in self.siblings.items():
             if spot in mine:
                 here = {number for number, seen in numbers.items() if seen.is_there}
@@ -160,11 +167,12 @@ class Plugged:
                     kept[spot] = stay
         return kept
 
-    def _of_moved(self, moved: Iterable[Spot]) -> dict[Spot, Mapping[int, Seen]]:
+    def _of_moved(self, moved: Iterable[Spot], docks: Mapping[Spot, Dock]) -> dict[Spot, Mapping[int, Seen]]:
         kept: dict[Spot, Mapping[int, Seen]] = {}
-        left = {(spot.serial, spot.within): spot for spot in self.siblings if not self.groups.get(spot)}
+        left = {_unit_at(spot, docks): spot for spot in self.siblings if not self.groups.get(spot)}
         for spot in moved if left else ():
-            home = left.get((spot.serial, spot.within)) if has_serial(spot) else None
+            unit = _unit_at(spot, docks)
+            home = left.get(unit) if unit else None
             if home is not None and spot.of_all not in self.siblings:
                 kept[spot.of_all] = {number: seen.gone for number, seen in self.siblings[home].items()}
         return kept
@@ -172,6 +180,14 @@ class Plugged:
     def count_at(self, spot: Spot) -> int:
         """How many siblings are plugged in at a spot that they share."""
         return len(self.groups.get(spot.of_all, ()))
+
+
+def _unit_at(spot: Spot, docks: Mapping[Spot, Dock]) -> tuple[str, ...]:
+    """What says which unit is at a spot, at whatever port, and the place in it; () if nothing does."""
+    if has_serial(spot):
+        return spot.serial, spot.within
+    dock = docks.get(spot.of_all)
+    return () if dock is None else (dock.serial, dock.at, spot.within)
 
 
 def _is_behind_another(node: UdevDevice, dock: Dock) -> bool:

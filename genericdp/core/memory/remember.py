@@ -34,7 +34,7 @@ from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import learn, with_lost
 from genericdp.core.memory.lasting import TWO_AFTER_S
 from genericdp.core.memory.memory import Memory
-from genericdp.core.memory.remembered import Remembered, without_numbers
+from genericdp.core.memory.remembered import Remembered, docks_of, without_numbers
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
 from genericdp.core.memory.room import (
@@ -143,7 +143,7 @@ def remember(
         ties_worth_keeping(inventory.ties, devices),
         shares,
         held,
-        _siblings(plugged, devices, memory.siblings),
+        _siblings(plugged, devices, memory),
         still_held(memory.answered, held),
         still_renamed(memory.renamed, held_devices),
         twins=twins_worth_keeping(inventory.twins, devices.values()),
@@ -195,12 +195,13 @@ def _unknown(memory: Memory, answer: Answer | None, plugged: Plugged) -> Mapping
     return with_led(unknown, answer, plugged)
 
 
-def _siblings(plugged: Plugged, devices: Mapping[str, Remembered], before: Siblings) -> Siblings:
+def _siblings(plugged: Plugged, devices: Mapping[str, Remembered], memory: Memory) -> Siblings:
     if not plugged.siblings:
         return plugged.siblings
     moved = [spot for known in devices.values() for spot in known.earlier]
     spots = (spot for known in devices.values() for spot in known.device.spots)
-    return plugged.remembered(spots, moved, before)
+    docks = docks_of((*memory.devices.values(), *devices.values())) if moved else {}
+    return plugged.remembered(spots, moved, memory.siblings, docks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,8 @@ class Remembered:
     listed           False if the list has no room for it; it is remembered only for its withdrawn ids
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
     not_given        spots that came to it since a pod got it, and that the pod did not get
-    docks            the docks at the spots in `earlier`, see `Device`
+    docks            the docks at the spots in `earlier`, see `Device`, and those whose serial number could be
+                     read when a pod got the device, but not since
     given            link -> the node that a pod got under it; {} until the device changes, and if
                      the rule does not identify it by serial number
     """
@@ -174,6 +175,12 @@ def _keys_of(spot: Spot, dock: Dock | None, key_hash: str) -> Iterator[tuple[str
         yield "dock", dock.serial, dock.at, spot.within
     if key_hash:
         yield "values", key_hash, spot.within
+
+
+def docks_of(every: Iterable[Remembered]) -> Mapping[Spot, Dock]:
+    """The docks at the spots of devices, without the numbers of siblings."""
+    docks = (docks for known in every for docks in (known.docks, known.device.docks))
+    return {spot.of_all: dock for each in docks for spot, dock in each.items()}
 
 
 def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:

@@ -191,11 +191,11 @@ class Renewal:
         moves = Moves(known.device, device, known.earlier, self._twins, rule)
         for spot, model in known.spots.items():
             dock = known.dock_of(spot)
-            now = None if spot in here else self._now_at(spot, model, dock, device, moves)
+            now = spot if spot in here else self._now_at(spot, model, dock, device, moves)
             if now is not None and now not in here:
                 kept.setdefault(now, model)
-                if dock:
-                    docks[now] = dock
+            if now is not None and dock and now not in device.docks:
+                docks[now] = dock
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
         numbers = [spot for spot in dict.fromkeys(numbers) if spot not in device.also]
         return {**dict(islice(kept.items(), HELD_LINK_LIMIT)), **dict.fromkeys(numbers, "")}, docks

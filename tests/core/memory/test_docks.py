@@ -377,3 +377,57 @@ def test_the_siblings_in_a_dock_are_remembered_wherever_the_dock_has_been(
         node.look(rules, *at("1", 9))
         links = node.links()
         assert {link: links[link] for link in got} in (got, dict.fromkeys(got))
+
+
+@pytest.mark.parametrize("restarts", ["", "same boot", "another boot"])
+@pytest.mark.parametrize("trip", [["2"], ["2", "3"], ["1"], []])
+def test_the_siblings_in_a_dock_are_remembered_while_only_another_part_of_it_is_there(
+    trip: list[str], restarts: str
+) -> None:
+    rules = rule("x", DOCKS)
+
+    def at(port: str, since: int, nodes: Mapping[int, int]) -> list[UdevDevice]:
+        (stick,) = a_dock(port, since, parts="2")
+        return [*a_card_in_a_dock(port, since, nodes), stick]
+
+    node = Node()
+    (id_,) = node.look(rules, *at("1", 1, {0: 0, 1: 1}))
+    node.allocate(id_)
+    node.look(rules, *at("1", 1, {0: 0, 1: 1}))
+    got = dict(node.links())
+    for since, port in enumerate(trip, 2):
+        node.look(rules, *a_dock(port, since, parts="2"))
+        if restarts:
+            node.memory = load(dump(node.memory, "same boot"), restarts)
+    told = node.look(rules, *at("1", 9, {1: 0}))
+    assert told[id_] != "Healthy"
+    links = node.links()
+    card = [link for link, path in got.items() if path in ("/dev/ttyUSB0", "/dev/ttyUSB1")]
+    assert [links[link] for link in card] == [None, None]
+
+
+BY_VALUE = [rule("x", 'identity = ["ID_COLOR"]'), rule("x", 'group_by = "all"'), rule("x", DOCKS)]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("times", [0, 1, 2])
+@pytest.mark.parametrize("after", [*BY_VALUE, rule("y", DOCKS)])
+@pytest.mark.parametrize("before", BY_VALUE)
+def test_a_dock_is_known_at_another_port_although_its_serial_number_could_not_be_read_for_a_while(
+    before: str, after: str, times: int, *, restarts: bool
+) -> None:
+    def at(port: str, since: int, serial: str = "D1") -> UdevDevice:
+        (part,) = a_dock(port, since, serial=serial, parts="1")
+        return replace(part, properties={**part.properties, **RED})
+
+    node = Node()
+    held, *_ = node.look(before, at("3", 0))
+    node.allocate(held)
+    node.look(before, at("3", 0))
+    for since in range(1, times + 1):
+        node.look(before, at("3", since, ""))
+        if restarts:
+            node.memory = load(dump(node.memory, "boot"), "boot")
+    node.look(after, at("3", 8, "" if times else "D1"))
+    told = node.look(after, at("2", 9))
+    assert [id_ for id_, why in told.items() if why == "Healthy"] in ([], [held])

@@ -112,6 +112,8 @@ def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str]) -> Mem
                 maybe[path].add(unit)
             else:
                 left.add(unit)
+    # It may be at either port of its socket.
+    left.difference_update(*maybe.values())
     return replace(
         memory, maybe={path: frozenset(units) for path, units in maybe.items()}, left=frozenset(left)
     )

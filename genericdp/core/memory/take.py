@@ -66,8 +66,8 @@ def take_inventory(
     plugged = builder.claims.plugged.with_unread(unread)
     complete, after = remember(built, memory, now, answer, plugged)
     after = replace(after, is_untold=memory.is_untold, there=frozenset(plugged.units()))
-    if plugged.in_doubt:
-        doubtful = doubtful_among(plugged.in_doubt, memory.doubtful, past.unread)
+    if plugged.in_doubt or memory.doubtful:
+        doubtful = doubtful_among(plugged, memory.doubtful, past.unread)
         after = replace(after, doubtful=doubtful)
     two = _matched(builder, built, devices)
     if two or memory.two or memory.apart:

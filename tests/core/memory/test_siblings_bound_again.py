@@ -28,10 +28,10 @@ STEPS = {
 class Card:
     """A card on USB. A port that is bound has the next name that is free, and an inode of its own."""
 
-    def __init__(self, since: int) -> None:
+    def __init__(self, since: int, first: int = 0) -> None:
         self.usb = replace(a_usb_device("1", serial="CARD", devnum=since), incarnation=100 * since)
         self._inodes = count(100 * since + 1)
-        self._names = count()
+        self._names = count(first)
         self._nodes: dict[str, UdevDevice] = {}
 
     def bind(self, parts: str) -> list[UdevDevice]:
@@ -90,3 +90,61 @@ def test_one_that_is_bound_again_does_not_make_the_others_pass_for_those_that_we
         card = Card(3)
         node.look(rules, *card.bind(ports))
         assert {link: card.parts.get(node.links()[link]) for link in got} == got, "all have left meanwhile"
+
+
+def pod_of(node: Node, rules: str, card: Card, part: str) -> str:
+    """The link that a pod gets with this port."""
+    node.look(rules, *card.bind("012"))
+    link = next(link for link, path in node.links().items() if card.parts[path] == part)
+    node.allocate(link)
+    node.look(rules, *card.bind("012"))
+    node.look(rules)
+    return link
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("part", "012")
+def test_it_is_remembered_while_they_cannot_be_read(part: str, *, whole: bool, restarts: bool) -> None:
+    rules, node, card = rule("x"), Node(), Card(2)
+    link = pod_of(node, rules, Card(1), part)
+    usb, *ports = card.bind("01")
+    node.look(rules, usb, *ports)
+    if whole:
+        node.look(rules, unread=[usb.sys_path])
+    else:
+        node.look(rules, usb, ports[1], unread=[ports[0].sys_path])
+    if restarts:
+        node.memory = load(dump(node.memory, "boot"), "boot")
+    node.look(rules, *card.bind("120'"))
+    path = node.links()[link]
+    assert path is None or card.parts[path] == part
+
+
+@pytest.mark.parametrize("part", "012")
+def test_what_cannot_be_read_for_a_moment_has_not_left(part: str) -> None:
+    rules, node, card = rule("x"), Node(), Card(2)
+    link = pod_of(node, rules, Card(1), part)
+    usb, first, second = card.bind("01")
+    node.look(rules, usb, first, second)
+    node.look(rules, usb, second, unread=[first.sys_path])
+    node.look(rules, *card.bind("012"))
+    path = node.links()[link]
+    assert path is not None
+    assert card.parts[path] == part
+
+
+@pytest.mark.parametrize("meanwhile", ["replug", "boot"])
+@pytest.mark.parametrize("part", "012")
+def test_a_unit_that_comes_anew_is_not_one_of_which_a_part_was_bound_again(part: str, meanwhile: str) -> None:
+    """Nothing was looked at while it was away. After a boot, its directory in sysfs may have the same inode."""
+    rules, node = rule("x"), Node()
+    link = pod_of(node, rules, Card(1), part)
+    node.look(rules, *Card(2).bind("01"))
+    if meanwhile == "boot":
+        node.memory = load(dump(node.memory, "boot"), "next")
+    card = Card(2 if meanwhile == "boot" else 3, first=5)
+    node.look(rules, *card.bind("012"))
+    path = node.links()[link]
+    assert path is not None
+    assert card.parts[path] == part

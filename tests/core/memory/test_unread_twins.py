@@ -330,6 +330,27 @@ def test_after_a_boot_or_a_hang_of_its_own_the_unit_may_be_what_hangs_at_its_por
     assert node.links()[link] is None
 
 
+@by_all
+@pytest.mark.parametrize("restarts", [True, False])
+def test_the_unit_may_be_what_hangs_although_something_else_hangs_in_its_socket(
+    rules: str, *, restarts: bool
+) -> None:
+    mine = in_socket("1", fast=False, shift=SHIFT, serial="S")
+    other = in_socket("1", fast=True, shift=SHIFT, serial="S")
+    tty = a_usb_node(mine, "tty", "ttyUSB0", number="c 188:0", properties={"ID_SERIAL_SHORT": "S"})
+    node, link = held(rules, mine, tty)
+    node.look(rules, unread=sockets.unread(mine, tty))
+    both = {**sockets.unread(mine, tty), **sockets.unread(other)}
+    node.look(rules, unread=both)
+    if restarts:
+        restart(node)
+    for _ in range(3):
+        node.look(rules, *a_unit("3", 1, 2), unread=both)
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *a_unit("3", 1, 2))
+    assert node.links()[link] is None
+
+
 @pytest.mark.parametrize("has_restarted", [True, False])
 @pytest.mark.parametrize("state", [without_node, not_matched, not_finished])
 def test_what_was_plugged_in_but_not_offered_may_be_what_hangs_at_its_port(

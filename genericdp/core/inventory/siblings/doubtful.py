@@ -13,6 +13,7 @@ from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import Doubtful, Past
 from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.siblings.unread import is_at_or_below
 
 
@@ -24,17 +25,20 @@ def is_one_bound_again(before: Doubtful, group: Sequence[UdevDevice], past: Past
 
 
 def doubtful_among(
-    in_doubt: Mapping[Spot, Sequence[UdevDevice]], before: Mapping[Spot, Doubtful], unread: Collection[str]
+    plugged: Plugged, before: Mapping[Spot, Doubtful], unread: Collection[str]
 ) -> Mapping[Spot, Doubtful]:
-    """What to remember of those that are in doubt.
+    """What to remember of those that are in doubt, or were and cannot be read.
 
     before  what was remembered so far; `unread` are the paths of what cannot be read
     """
     found: dict[Spot, Doubtful] = {}
-    for spot, nodes in in_doubt.items():
+    for spot, nodes in plugged.in_doubt.items():
         here = frozenset((order_of(node), node.incarnation) for node in nodes)
         still = _unread(before[spot], unread) if spot in before else frozenset()
         found[spot] = Doubtful(_unit_of(nodes[0]), here | still)
+    for spot in before.keys() - plugged.groups.keys():
+        if still := _unread(before[spot], unread):
+            found[spot] = before[spot]._replace(nodes=still)
     return found
 
 

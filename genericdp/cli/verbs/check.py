@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Check rule files and settings, and print every mistake with its place and what to do "
         "about it. Needs nothing else, so it runs anywhere: on a laptop, in CI, in an image build. On a node "
         "with the daemon, it also says which devices would have to wait until a pod has gone, and which ones "
-        "pods would lose. "
+        "pods would lose because the rules no longer match them. "
         "Exits with status 1 if there is a mistake."
     )
     parser.epilog = (
@@ -147,7 +147,8 @@ def in_words(waits: Sequence[Waiting], lost: Sequence[Lost] = ()) -> list[str]:
         for each in lost[:MOST_REMARKS]
     ]
     if len(lost) > MOST_REMARKS:
-        remarks.append(f"so it is with {counted(len(lost) - MOST_REMARKS, 'more device')}")
+        more = counted(len(lost) - MOST_REMARKS, "more device")
+        remarks.append(f"containers with {more} could not start again either")
     return remarks
 
 

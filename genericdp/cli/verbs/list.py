@@ -81,14 +81,14 @@ def run(
         if word.endswith(".toml"):
             name = for_terminal(word)
             raise UsageError(f"unexpected argument '{name}'", hint=f"did you mean --rules {name}?")
-    installed = {*rules} <= {*RULE_DIRECTORIES}
+    are_all = not rules or {*RULE_DIRECTORIES} <= {*rules}
     survey = look(rules=rules, config=config, domain=domain, shown=ALL_NAMES if all else NO_NAMES)
     selection = Selection(tuple(words), tuple(subsystem))
     selected = narrowed(survey, selection)
     output = Output(sys.stdout)
     if json:
         output.json(as_json(selected, everything=all))
-    elif selection and not _has_any(selected, everything=all, installed=installed):
+    elif selection and not has_any(selected, everything=all, are_all=are_all):
         output.paragraph(_nothing(selection, everything=all))
     else:
         show(
@@ -96,15 +96,17 @@ def run(
             output,
             everything=all,
             selected=bool(selection),
-            installed=installed,
+            installed={*rules} <= {*RULE_DIRECTORIES},
+            are_all=are_all,
             options=as_typed(rules, config, domain),
         )
     return show_reservations(survey, Output(sys.stderr))
 
 
-def _has_any(survey: Survey, *, everything: bool, installed: bool) -> bool:
+def has_any(survey: Survey, *, everything: bool, are_all: bool) -> bool:
+    """Whether anything of the survey is listed."""
     inventory = survey.inventory
-    return bool(inventory.offers or (installed and inventory.orphans) or (everything and unclaimed(survey)))
+    return bool(inventory.offers or (are_all and inventory.orphans) or (everything and unclaimed(survey)))
 
 
 def _nothing(selection: Selection, *, everything: bool) -> str:
@@ -125,12 +127,14 @@ def show(
     everything: bool = False,
     selected: bool = False,
     installed: bool = True,
+    are_all: bool = True,
     options: str = "",
 ) -> None:
     """The list for people.
 
     selected   the survey is narrowed to what somebody asked for: then nothing is left out of it
     installed  these are the rules that the daemon reads
+    are_all    these are all rules of this machine, so that there is no other resource
     options    those that a verb needs to see the same (`as_typed`)
     """
     inventory = survey.inventory
@@ -163,7 +167,7 @@ def show(
     _show_section(
         output, "Paths, not physical units; udev does not know these device nodes:", bare_nodes(survey)
     )
-    if installed and inventory.orphans:
+    if are_all and inventory.orphans:
         orphans = [(orphan.resource, orphan.id) for orphan in inventory.orphans]
         _show_section(output, ORPHANS, orphans)
     if everything:

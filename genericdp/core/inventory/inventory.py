@@ -46,8 +46,8 @@ class Conflict:
 
 #: How the orphans are introduced, see below.
 ORPHANS = (
-    "Held by pods, but no rule defines the resource any more. A container that has one cannot start again: "
-    "put the rule back, or delete the pod."
+    "Held by pods, but no rule defines the resource any more. A container with such a device cannot start "
+    "again: put the rule back, or delete the pod."
 )
 
 

@@ -36,7 +36,7 @@ NOT_MATCHED = "the rules no longer match it"
 _NOTHING: Mapping[str, str] = {}
 
 _WHY_PORTS = "but there were two such units: plug this one in at its old port"
-_OR_IN_DOUBT = "or it is one of several that cannot be told apart; delete that pod"
+_OR_IN_DOUBT = "or it is one of several that look alike: plug it in again at its old port, or delete that pod"
 _IN_DOUBT = "the device plugged in now may not be the one that a pod got; delete that pod"
 
 

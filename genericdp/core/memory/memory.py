@@ -73,7 +73,7 @@ class Memory:
     beside   what units have in common that are twins if both stay -> since when
     unread   units on USB that cannot be read -> what was there beside each -> since when
     maybe    units on USB that cannot be read -> the remembered units that each may be
-    there    the port and serial number of each unit that was plugged in, as far as is known
+    there    the port and serial number of each unit at the last look, after a restart of all but `left`
     left     units that had left before something at their ports could not be read
     doubtful siblings of which nobody could tell which ones they were
     """

@@ -57,8 +57,8 @@ def _complaints(facts: Facts) -> Iterator[str]:
     orphans = [*_orphans(facts)]
     yield from orphans[:NAMED_LIMIT]
     if len(orphans) > NAMED_LIMIT:
-        more = f"containers with {len(orphans) - NAMED_LIMIT} more devices cannot start again either"
-        yield f"{more}: no rule defines their resources"
+        more = counted(len(orphans) - NAMED_LIMIT, "more device")
+        yield f"containers with {more} cannot start again either: no rule defines the resource any more"
 
 
 def _orphans(facts: Facts) -> Iterator[str]:

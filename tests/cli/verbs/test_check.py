@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from genericdp.cli.main import main
+from genericdp.cli.survey import Lost
 from genericdp.cli.verbs import check as verb
 from genericdp.core.inventory.build import Builder
 from genericdp.core.memory.held import give
@@ -224,12 +225,12 @@ def test_a_device_that_keeps_its_id_in_another_resource_would_have_to_wait(
 def test_what_pods_would_lose_is_said_before_an_edit_takes_effect(
     rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = by_sys_path(a_terminal(1))
+    machine = by_sys_path(a_terminal(1), a_terminal(2))
     monkeypatch.setattr(UdevDevices, "devices", machine)
     rule = f'[[resource]]\nname = "vcs"\n{MATCH}'
     offers, memory = take_inventory(Builder(resources_of(rule), "example.com"), machine, Memory(), 0.0)
     (offer,) = offers.offers.values()
-    save(StateFile(str(rules)), replace(memory, held=give({}, offer, offer.ids, 0.0)))
+    save(StateFile(str(rules)), replace(memory, held=give({}, offer, ["vcs_vcs1"], 0.0)))
     settings = write(rules / "genericdp.conf", f'state_dir = "{rules}"\ndomain = "example.com"\n')
     why = "a container that has vcs_vcs1 of example.com/vcs could not start again"
 
@@ -247,6 +248,15 @@ def test_what_pods_would_lose_is_said_before_an_edit_takes_effect(
     assert json.loads(capsys.readouterr().out)["lost"] == [
         {"id": "vcs_vcs1", "resource": "example.com/vcs", "reason": "no rule would define the resource"}
     ]
+
+
+def test_of_many_that_pods_would_lose_only_some_are_named() -> None:
+    lost = [Lost("example.com/x", f"x_{n}", "the rules no longer match it") for n in range(12)]
+    first, *_, last = found = verb.in_words((), lost)
+    assert first == (
+        "a container that has x_0 of example.com/x could not start again: the rules no longer match it"
+    )
+    assert (len(found), last) == (11, "containers with 2 more devices could not start again either")
 
 
 def test_where_no_pod_holds_anything_nothing_is_said(rules: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ from genericdp.cli.options import as_typed
 from genericdp.cli.output import Output
 from genericdp.cli.survey import survey_of
 from genericdp.cli.text.inventory import as_json
-from genericdp.cli.verbs.list import show
+from genericdp.cli.verbs.list import has_any, show
 from genericdp.core.device import UdevDevice
 from genericdp.core.explain.selection import Selection, narrowed
 from genericdp.core.explain.survey import Survey
@@ -77,11 +77,11 @@ def listed(
     width: int = 80,
     everything: bool = False,
     selected: bool = False,
-    installed: bool = True,
+    are_all: bool = True,
 ) -> str:
     stream = io.StringIO()
     output = Output(stream, width=width)
-    show(survey, output, everything=everything, selected=selected, installed=installed)
+    show(survey, output, everything=everything, selected=selected, are_all=are_all)
     return stream.getvalue()
 
 
@@ -204,14 +204,17 @@ def test_what_pods_hold_of_resources_that_no_installed_rule_defines_is_shown() -
     heading = "Held by pods, but no rule defines the resource any more."
     shown = listed(survey)
     assert shown.endswith(
-        f"{heading} A container that has\none cannot start again: put the rule back, or delete the pod.\n"
+        f"{heading} A container with such a\n"
+        "device cannot start again: put the rule back, or delete the pod.\n"
         f"  example.com/ftdi\n    {id_}\n"
     )
-    assert heading not in listed(survey, installed=False), "these rules are not all"
+    assert heading not in listed(survey, are_all=False), "these rules are not all"
     assert as_json(survey)["orphans"] == [{"resource": "example.com/ftdi", "id": id_}]
-    assert (
-        listed(narrowed(survey, Selection((id_,), ())), selected=True).lstrip() == shown.partition("\n\n")[2]
-    )
+    for word in (id_, "example.com/ftdi"):
+        selected = narrowed(survey, Selection((word,), ()))
+        assert listed(selected, selected=True).lstrip() == shown.partition("\n\n")[2]
+        assert has_any(selected, everything=False, are_all=True)
+        assert not has_any(selected, everything=False, are_all=False)
     assert "ftdi" not in listed(narrowed(survey, Selection(("nothing",), ())), selected=True)
 
 

@@ -204,7 +204,7 @@ def test_siblings_of_one_of_two_units_are_in_doubt_if_the_numbers_of_the_two_dif
 
 @pytest.mark.parametrize("is_held", [False, True])
 @pytest.mark.parametrize("others", [[0, 1], [1, 2]])
-def test_so_are_those_whose_serial_number_cannot_be_read_where_two_units_were(
+def test_siblings_without_a_serial_number_are_in_doubt_if_the_numbers_of_two_units_at_their_port_differ(
     others: list[int], is_held: bool
 ) -> None:
     past = after(plugged_of([A, B]), *range(2 * is_held))

@@ -356,8 +356,9 @@ def test_what_is_in_doubt_at_another_port_is_not_just_unplugged(rules: str, seri
     node.allocate(first)
     assert node.look(rules)[first] == "it is unplugged"
     told = node.look(rules, *a_card("3", {1: 2}, 20, serial))
-    assert (
-        told[first] == "it is unplugged, or it is one of several that cannot be told apart; delete that pod"
+    assert told[first] == (
+        "it is unplugged, or it is one of several that look alike: plug it in again at its old "
+        "port, or delete that pod"
     )
     assert node.look(rules)[first] == "it is unplugged"
     assert node.look(rules, *a_card("2", {0: 0, 1: 1}, 30, serial))[first] == "Healthy"

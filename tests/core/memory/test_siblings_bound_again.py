@@ -137,7 +137,7 @@ def test_what_cannot_be_read_for_a_moment_has_not_left(part: str) -> None:
 @pytest.mark.parametrize("meanwhile", ["replug", "boot"])
 @pytest.mark.parametrize("part", "012")
 def test_a_unit_that_comes_anew_is_not_one_of_which_a_part_was_bound_again(part: str, meanwhile: str) -> None:
-    """Nothing was looked at while it was away. After a boot, its directory in sysfs may have the same inode."""
+    """Nothing was looked at while it was away. After a boot, its directory may have the same inode."""
     rules, node = rule("x"), Node()
     link = pod_of(node, rules, Card(1), part)
     node.look(rules, *Card(2).bind("01"))

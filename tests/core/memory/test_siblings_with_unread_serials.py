@@ -123,7 +123,10 @@ def test_it_is_said_that_they_cannot_be_told_apart() -> None:
     node, card = Node(), a_card()
     node.look(rules, *card.values())
     pod = Pod(node, rules, "/dev/ttyUSB0", card)
-    why = "it is unplugged, or it is one of several that cannot be told apart; delete that pod"
+    why = (
+        "it is unplugged, or it is one of several that look alike: plug it in again at its old "
+        "port, or delete that pod"
+    )
     assert pod.look(a_card([1, 2, 3], None))[pod.id] == why
 
 

@@ -332,7 +332,7 @@ def test_what_a_pod_holds_of_a_resource_that_the_rules_no_longer_define_is_in_it
     assert (node.inventory.orphans, node.inventory.orphaned_links) == ((), ("ftdi_A50285BI",))
 
 
-def test_not_too_many_of_them_are_complained_of() -> None:
+def test_of_many_orphans_only_some_are_named() -> None:
     node = Node()
     ids = [*node.look(f"{RULES}replicas = 2\n", *(a_usb_serial(n, serial=f"S{n}") for n in range(7)))]
     node.allocate(*ids)
@@ -340,5 +340,5 @@ def test_not_too_many_of_them_are_complained_of() -> None:
     found = complaints(replace(facts_of(node.inventory), holdings=None))
     assert (len(found), found[-1]) == (
         6,
-        "containers with 2 more devices cannot start again either: no rule defines their resources",
+        "containers with 2 more devices cannot start again either: no rule defines the resource any more",
     )

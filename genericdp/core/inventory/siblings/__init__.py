@@ -2,10 +2,10 @@
 
 Reading order:
 
-    former   where siblings may have been before, but at the spot where they are
+    former   other spots where siblings may have been before
     homes    where they were before
     unread   where one may be that cannot be read
-    doubtful those without a number: one of them may be bound again
+    doubtful what is remembered of siblings in doubt
     seats    which numbers those have that properties tell apart
     numbers  which number each of the siblings at one spot has
     groups   which device nodes are siblings

@@ -27,7 +27,7 @@ At = Mapping[Spot, Sequence[UdevDevice]]
 class Former:
     """The other spots where siblings may have been before.
 
-    alike   where a node with their serial number and place is remembered
+    alike   where a node is remembered with their place, and their serial number or their port in a dock
     empty   those of them where nothing is plugged in
     spots   those of them where they were, as far as properties or the serial number say
     may_be  those where any node of their unit may have been

@@ -1,6 +1,6 @@
 """Ports of a card that come one after the other, and one of which is bound again under another name."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -8,7 +8,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.saved import dump, load
-from tests.scenes.builders import a_usb_device, a_usb_node
+from tests.scenes.builders import a_device, a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
 RULES = [rule("x", keys) for keys in ("", 'group_by = "usb_device"', 'group_by = "all"', 'identity = "port"')]
@@ -148,3 +148,51 @@ def test_a_unit_that_comes_anew_is_not_one_of_which_a_part_was_bound_again(part:
     path = node.links()[link]
     assert path is not None
     assert card.parts[path] == part
+
+
+GPU = a_device("/sys/devices/pci0000:00/0000:00:1c.1/0000:01:00.0", subsystem="pci", driver="amdgpu")
+
+
+def a_bus(number: int, inode: int) -> UdevDevice:
+    """An I2C bus of a GPU: each has an adapter of its own above it."""
+    above = a_device(f"{GPU.sys_path}/i2c-{number}", subsystem="i2c", parent=GPU, incarnation=inode)
+    return a_device(
+        f"{above.sys_path}/i2c-dev/i2c-{number}",
+        subsystem="i2c-dev",
+        node=f"/dev/x{number}",
+        number=f"c 89:{number}",
+        parent=above,
+        incarnation=inode + 1,
+    )
+
+
+def a_loopback(number: int, inode: int) -> UdevDevice:
+    """Software makes it: it has no unit."""
+    return a_device(
+        f"/sys/devices/virtual/video4linux/video{number}",
+        subsystem="video4linux",
+        number=f"c 81:{number}",
+        node=f"/dev/x{number}",
+        attributes={"name": "Dummy"},
+        incarnation=inode,
+    )
+
+
+@pytest.mark.parametrize("restarts", [True, False])
+@pytest.mark.parametrize("make", [a_bus, a_loopback])
+def test_siblings_that_are_on_no_usb_device_are_in_doubt_too_once_one_has_come_again(
+    make: Callable[[int, int], UdevDevice], *, restarts: bool
+) -> None:
+    rules = rule("x", match='{ SUBSYSTEM = ["i2c-dev", "video4linux"] }')
+    node = Node()
+    node.look(rules, *(make(n, 10 * n) for n in (3, 4, 5)))
+    link = next(link for link, path in node.links().items() if path == "/dev/x3")
+    node.allocate(link)
+    node.look(rules, *(make(n, 10 * n) for n in (3, 4, 5)))
+    node.look(rules)
+    first, second, third, again = make(3, 100), make(4, 110), make(3, 120), make(5, 130)
+    for there in ((first, second), (third, second), (third, second, again)):
+        node.look(rules, *there)
+        if restarts:
+            node.memory = load(dump(node.memory, "boot"), "boot")
+    assert node.links()[link] is None

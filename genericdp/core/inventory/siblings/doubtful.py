@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import Doubtful, Past
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, locate
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.siblings.unread import is_at_or_below
 
@@ -47,5 +47,6 @@ def _unread(doubtful: Doubtful, unread: Iterable[str]) -> frozenset[tuple[str, i
 
 
 def _unit_of(node: UdevDevice) -> tuple[str, int]:
-    unit = node.usb_device or node.parent or node
-    return unit.sys_path, unit.incarnation
+    """What stays while its siblings come and go; ("", 0) for what software makes, which has nothing such."""
+    unit = locate(node).unit
+    return ("", 0) if unit.is_virtual else (unit.sys_path, unit.incarnation)

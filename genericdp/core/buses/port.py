@@ -112,8 +112,13 @@ def dock_of(usb: UdevDevice) -> Dock | None:
 
 
 def are_two_docks(one: Dock | None, other: Dock | None) -> bool:
-    """Whether both are known, and are not the same one."""
-    return one is not None and other is not None and one.serial != other.serial
+    """Whether both are known, and are not the same one.
+
+    If one is nearer to its device than the other one, the serial number of a hub between may be unread.
+    """
+    if one is None or other is None or one.serial == other.serial:
+        return False
+    return one.at.count(".") == other.at.count(".")
 
 
 def is_usb(device: UdevDevice) -> bool:

@@ -431,3 +431,23 @@ def test_a_dock_is_known_at_another_port_although_its_serial_number_could_not_be
     node.look(after, at("3", 8, "" if times else "D1"))
     told = node.look(after, at("2", 9))
     assert [id_ for id_, why in told.items() if why == "Healthy"] in ([], [held])
+
+
+@pytest.mark.parametrize("outer", ["", "OUT"])
+@pytest.mark.parametrize("after", [rule("x", DOCKS), rule("y", DOCKS), rule("y")])
+def test_a_dock_behind_a_hub_may_be_the_same_one_although_its_serial_number_cannot_be_read(
+    after: str, outer: str
+) -> None:
+    def at(since: int, serial: str) -> UdevDevice:
+        hub = a_hub("1", since, product="0a0a", serial=outer)
+        dock = replace(a_hub("1.1", since, serial=serial), parent=hub, incarnation=since + 1)
+        unit = replace(in_socket("1.1.1", shift=4, devnum=40 + since), parent=dock, incarnation=since + 2)
+        tty = a_usb_node(unit, "tty", f"ttyUSB{since}", number=f"c 188:{since}")
+        return replace(tty, incarnation=since + 3)
+
+    node = Node()
+    (held,) = node.look(rule("x", DOCKS), at(10, "IN"))
+    node.allocate(held)
+    node.look(rule("x", DOCKS), at(10, "IN"))
+    node.look(after)
+    assert "Healthy" not in node.look(after, at(20, "")).values()

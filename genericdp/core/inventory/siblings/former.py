@@ -110,11 +110,13 @@ def _behind_its_dock(group: Iterable[UdevDevice], spot: Spot, past: Past) -> set
 
 def _with_another_serial(group: Iterable[UdevDevice], spot: Spot, past: Past) -> Iterator[Spot]:
     """Where a unit of this model is remembered at this port, if only one of the two has a serial number."""
-    usb = _unit_of(group)
-    model = "" if usb is None else model_of(usb)
     for other in past.alike("port", spot.port, spot.within):
+        if bool(other.serial) is bool(spot.serial):
+            continue
+        usb = _unit_of(group)
+        model = "" if usb is None else model_of(usb)
         models = (each for known in past.known_at(other).values() for each in known.models)
-        if bool(other.serial) is not bool(spot.serial) and any(may_be_model(model, each) for each in models):
+        if any(may_be_model(model, each) for each in models):
             yield other
 
 

@@ -58,6 +58,11 @@ def open_rules(rules: list[str], config: str | None, domain: str | None) -> tupl
     return settings, RuleFiles(rules or RULE_DIRECTORIES, settings.domain)
 
 
+def are_all_rules(rules: list[str]) -> bool:
+    """Whether these options mean all rules of this machine, and not only some, or others."""
+    return not rules or {*RULE_DIRECTORIES} <= {*rules}
+
+
 def as_typed(rules: list[str], config: str | None, domain: str | None) -> str:
     """These options for a command in a hint, each with a space before it: ` --rules my.toml`."""
     options = [*(("--rules", place) for place in rules), ("--config", config), ("--domain", domain)]

@@ -108,17 +108,8 @@ def remembered(settings: Settings) -> tuple[Memory, tuple[str, ...]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A device of this machine that has to wait with some rules, and why."""
-
-    resource: str
-    id: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A device that a pod may hold and that some rules no longer offer: its container cannot start again."""
+class Affected:
+    """A device of this machine that some rules keep from pods, and why."""
 
     resource: str
     id: str
@@ -127,12 +118,13 @@ class Lost:
 
 def affected(
     settings: Settings, resources: tuple[Resource, ...], *, are_all: bool
-) -> tuple[tuple[Waiting, ...], tuple[Lost, ...]]:
-    """The devices that have to wait with these rules, and those that pods would lose.
+) -> tuple[tuple[Affected, ...], tuple[Affected, ...]]:
+    """The devices that would have to wait with these rules, and those that pods would lose.
 
-    As far as the daemon's memory may be read.
+    A container with a lost device keeps running, but cannot start again. Nothing is known of either if the
+    daemon's memory cannot be read.
 
-    are_all  whether these are all rules of this machine, so that there is no other resource
+    are_all  whether these are all of this machine's rules: only then can a resource be called missing
     """
     memory, remarks = remembered(settings)
     if remarks or not memory.held:
@@ -145,7 +137,7 @@ def affected(
     devices.resync()
     inventory = survey_of(settings, resources, devices.devices, memory).inventory
     waiting = tuple(
-        Waiting(name, id_, reason)
+        Affected(name, id_, reason)
         for name, offer in inventory.offers.items()
         for id_, reason in (
             *((device.id, offer.why_waiting(device)) for device in offer.devices),
@@ -155,13 +147,13 @@ def affected(
     )
     held = {holding.device for holding in memory.held.values()}
     lost = [
-        Lost(name, device.id, device.reason)
+        Affected(name, device.id, device.reason)
         for name, offer in inventory.offers.items()
         for device in offer.devices
         if device.reason == NOT_MATCHED and device.id in held
     ]
     if are_all:
-        lost += [Lost(orphan.resource, orphan.id, NOT_DEFINED) for orphan in inventory.orphans]
+        lost += [Affected(orphan.resource, orphan.id, NOT_DEFINED) for orphan in inventory.orphans]
     return waiting, tuple(lost)
 
 

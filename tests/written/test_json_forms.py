@@ -12,7 +12,7 @@ import pytest
 
 from genericdp.cli.main import VERBS, parser_of
 from genericdp.cli.options import open_rules
-from genericdp.cli.survey import BareNode, Lost, Waiting, survey_of
+from genericdp.cli.survey import Affected, BareNode, survey_of
 from genericdp.cli.text import absent, explanation, inventory
 from genericdp.cli.verbs import check, suggest
 from genericdp.core.device import UdevDevice
@@ -132,9 +132,9 @@ def test_check(tmp_path: Path) -> None:
         (tmp_path / f"{name}.toml").write_text(text)
         (tmp_path / f"{name}.toml").chmod(0o644)
     _, files = open_rules([str(tmp_path)], "/dev/null", None)
-    waits = [Waiting("example.com/ftdi", "ftdi_A", "a pod may still hold it as x")]
+    waits = [Affected("example.com/ftdi", "ftdi_A", "a pod may still hold it as x")]
     bare = [BareNode("/dev/acme0", "example.com/acme", "")]
-    lost = [Lost("example.com/modem", "modem_B", "the rules no longer match it")]
+    lost = [Affected("example.com/modem", "modem_B", "the rules no longer match it")]
     found = check.as_json(files, files.problems, waits, bare, lost)
     assert all_keys(found) == documented("`genericdp check --json`")
 

@@ -3,10 +3,11 @@
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 
-from genericdp.cli.options import add_rule_options, open_rules
+from genericdp.cli.options import add_rule_options, are_all_rules, open_rules
 from genericdp.cli.output import Output, Style, Styled
-from genericdp.cli.survey import BareNode, Lost, Waiting, affected, bare_nodes
+from genericdp.cli.survey import Affected, BareNode, affected, bare_nodes
 from genericdp.core.explain.unfound import unfound
 from genericdp.core.hostile import for_terminal
 from genericdp.core.rules.pitfalls import pitfalls
@@ -55,16 +56,15 @@ def run(*, paths: list[str], format: str, rules: list[str], config: str | None, 
     """Print every mistake. Returns 0 when there is none, else 1."""
     places = [*rules, *paths]
     problems: tuple[Problem, ...] = ()
-    waits: tuple[Waiting, ...] = ()
-    lost: tuple[Lost, ...] = ()
+    waits: tuple[Affected, ...] = ()
+    lost: tuple[Affected, ...] = ()
     bare: tuple[BareNode, ...] = ()
     notes_on_runtime: tuple[str, ...] = ()
     try:
         settings, rule_files = open_rules(places, config, domain)
         notes_on_runtime = without_runtime(settings, rule_files.resources)
         if not errors_in(rule_files.problems):
-            are_all = {*RULE_DIRECTORIES} <= {*rule_files.places}
-            waits, lost = affected(settings, rule_files.resources, are_all=are_all)
+            waits, lost = affected(settings, rule_files.resources, are_all=are_all_rules(places))
         bare = bare_nodes(rule_files.resources)
     except ConfigError as error:
         # A mistake in the settings must not hide those in the rule files.
@@ -135,7 +135,7 @@ def errors_in(problems: Sequence[Problem]) -> list[Problem]:
     return [problem for problem in problems if problem.severity == "error"]
 
 
-def in_words(waits: Sequence[Waiting], lost: Sequence[Lost] = ()) -> list[str]:
+def in_words(waits: Sequence[Affected], lost: Sequence[Affected] = ()) -> list[str]:
     """A remark for each device that has to wait, and for each that a pod would lose, but not for too many."""
     remarks = [
         f"{each.id} of {each.resource} would have to wait: {each.reason}" for each in waits[:MOST_REMARKS]
@@ -176,9 +176,9 @@ def _listed(paths: Sequence[str]) -> str:
 def as_json(
     rule_files: RuleFiles,
     problems: Sequence[Problem],
-    waits: Sequence[Waiting] = (),
+    waits: Sequence[Affected] = (),
     bare: Sequence[BareNode] = (),
-    lost: Sequence[Lost] = (),
+    lost: Sequence[Affected] = (),
 ) -> dict[str, object]:
     """What was found, for programs. Keys are only ever added."""
     return {
@@ -196,8 +196,8 @@ def as_json(
             }
             for problem in problems
         ],
-        "waiting": [{"id": each.id, "resource": each.resource, "reason": each.reason} for each in waits],
-        "lost": [{"id": each.id, "resource": each.resource, "reason": each.reason} for each in lost],
+        "waiting": [*map(asdict, waits)],
+        "lost": [*map(asdict, lost)],
         "bareNodes": [
             {"node": each.node, "resource": each.resource, "reason": each.refusal} for each in bare
         ],

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from genericdp.cli.find import ONLY_NODES, kind_without_node
-from genericdp.cli.options import add_json_option, add_rule_options, as_typed
+from genericdp.cli.options import add_json_option, add_rule_options, are_all_rules, as_typed
 from genericdp.cli.output import Output, Row, Style, Styled
 from genericdp.cli.survey import look, show_reservations
 from genericdp.cli.text.inventory import as_json, bare_nodes, unclaimed
@@ -81,7 +81,7 @@ def run(
         if word.endswith(".toml"):
             name = for_terminal(word)
             raise UsageError(f"unexpected argument '{name}'", hint=f"did you mean --rules {name}?")
-    are_all = not rules or {*RULE_DIRECTORIES} <= {*rules}
+    are_all = are_all_rules(rules)
     survey = look(rules=rules, config=config, domain=domain, shown=ALL_NAMES if all else NO_NAMES)
     selection = Selection(tuple(words), tuple(subsystem))
     selected = narrowed(survey, selection)
@@ -134,7 +134,7 @@ def show(
 
     selected   the survey is narrowed to what somebody asked for: then nothing is left out of it
     installed  these are the rules that the daemon reads
-    are_all    these are all rules of this machine, so that there is no other resource
+    are_all    these are all of this machine's rules: only then can a resource be called missing
     options    those that a verb needs to see the same (`as_typed`)
     """
     inventory = survey.inventory

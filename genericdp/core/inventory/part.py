@@ -1,10 +1,12 @@
 """A part of a unit: a device node known by the serial number, wherever the unit is plugged in.
 
+And what serial numbers say of two units: that they are told apart, or may be twins.
+
 The rules of this file:
 
 * A serial number that tells nothing (`genericdp.core.fillers`) is none.
 * Units of different models may share a serial number, as those in a dock do. So a part names the model, too.
-* Units of one model may be twins. Then the serial number tells neither.
+* Units of one model may be twins. Then the serial number does not say which one it is.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -25,13 +25,13 @@ from genericdp.core.usb_port import UsbPort
 UNPLUGGED = "it is unplugged"
 #: The reason of one that was not seen since the start while some devices cannot be read.
 UNREAD = "it may be one of the devices that cannot be read"
-
 #: The reason of one whose id alone is known.
 NOTHING_KNOWN = "only its id is known"
-#: How many ids one reason names.
-_MOST_IDS = 3
 #: The reason of one that is plugged in, and that no rule takes.
 NOT_MATCHED = "the rules no longer match it"
+
+#: How many ids one reason names.
+_MOST_IDS = 3
 
 _NOTHING: Mapping[str, str] = {}
 

@@ -62,11 +62,11 @@ def _complaints(facts: Facts) -> Iterator[str]:
 
 
 def _orphans(facts: Facts) -> Iterator[str]:
-    for orphan in facts.inventory.orphans:
-        holders = [holder for _, holder in holdings.of_orphan(facts.holdings, orphan)]
-        if holders or facts.holdings is None:
+    for orphan, held in holdings.of_orphans(facts.holdings, facts.inventory).items():
+        if held or facts.holdings is None:
+            who = _named(holder for _, holder in held) or "a container"
             yield (
-                f"{orphan.resource}: {_named(holders) or 'a container'} cannot start again with {orphan.id}: "
+                f"{orphan.resource}: {who} cannot start again with {orphan.id}: "
                 "no rule defines the resource any more; put the rule back, or delete the pod"
             )
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from genericdp.core.inventory.inventory import Inventory, Orphan
-from genericdp.core.inventory.naming.ids import may_be_id_of
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.answered import Answered
 from genericdp.core.memory.held import Holding
@@ -104,14 +103,17 @@ def by_device(holdings: Holdings | None, inventory: Inventory) -> Mapping[str, H
     }
 
 
-def of_orphan(holdings: Holdings | None, orphan: Orphan) -> Sequence[tuple[str, Holder]]:
-    """The holders of a device whose resource the rules no longer define, each with the id that it got."""
-    return [
-        (id_, holder)
-        for (name, id_), holders in sorted((holdings or {}).items())
-        if name == orphan.resource and may_be_id_of(orphan.id, id_)
-        for holder in holders
-    ]
+def of_orphans(
+    holdings: Holdings | None, inventory: Inventory
+) -> Mapping[Orphan, Sequence[tuple[str, Holder]]]:
+    """The holders of the devices whose resources the rules no longer define, each with the id that it got."""
+    found: dict[Orphan, list[tuple[str, Holder]]] = {orphan: [] for orphan in inventory.orphans}
+    for (name, id_), holders in sorted((holdings or {}).items()) if found else ():
+        # An id that is no device's own may be that of a replica.
+        device = id_ if Orphan(name, id_) in found else id_.rpartition(".")[0]
+        if (orphan := Orphan(name, device)) in found:
+            found[orphan] += [(id_, holder) for holder in holders]
+    return found
 
 
 def _of_one(offer: Offer, by_id: Mapping[str, tuple[Holder, ...]]) -> Held:

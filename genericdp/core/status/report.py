@@ -82,12 +82,8 @@ def report(facts: Facts) -> dict[str, object]:
             for refusal in facts.inventory.refusals
         ],
         "orphans": [
-            {
-                "resource": orphan.resource,
-                "id": orphan.id,
-                "heldBy": _held_by(holdings.of_orphan(facts.holdings, orphan)),
-            }
-            for orphan in facts.inventory.orphans
+            {"resource": orphan.resource, "id": orphan.id, "heldBy": _held_by(held_by)}
+            for orphan, held_by in holdings.of_orphans(facts.holdings, facts.inventory).items()
         ],
         "said": [
             {

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from genericdp.cli import options
 from genericdp.cli.main import main
-from genericdp.cli.survey import Lost
+from genericdp.cli.survey import Affected
 from genericdp.cli.verbs import check as verb
 from genericdp.core.inventory.build import Builder
 from genericdp.core.memory.held import give
@@ -243,7 +244,7 @@ def test_what_pods_would_lose_is_said_before_an_edit_takes_effect(
     renamed = write(rules / "50-vcs.toml", '[[resource]]\nname = "x"\nmatch = { DEVNAME = "/dev/tty9" }\n')
     assert main(["check", "--config", settings, renamed]) == 0
     assert capsys.readouterr().out == "1 rule file, 1 resource: no mistakes\n", "these rules are not all"
-    monkeypatch.setattr(verb, "RULE_DIRECTORIES", (renamed,))
+    monkeypatch.setattr(options, "RULE_DIRECTORIES", (renamed,))
     assert main(["check", "--json", "--config", settings, renamed]) == 0
     assert json.loads(capsys.readouterr().out)["lost"] == [
         {"id": "vcs_vcs1", "resource": "example.com/vcs", "reason": "no rule would define the resource"}
@@ -251,7 +252,7 @@ def test_what_pods_would_lose_is_said_before_an_edit_takes_effect(
 
 
 def test_of_many_that_pods_would_lose_only_some_are_named() -> None:
-    lost = [Lost("example.com/x", f"x_{n}", "the rules no longer match it") for n in range(12)]
+    lost = [Affected("example.com/x", f"x_{n}", "the rules no longer match it") for n in range(12)]
     first, *_, last = found = verb.in_words((), lost)
     assert first == (
         "a container that has x_0 of example.com/x could not start again: the rules no longer match it"

@@ -14,8 +14,8 @@ from tests.scenes.edits import Node, rule
 RULES = [rule("x", keys) for keys in ("", 'group_by = "usb_device"', 'group_by = "all"', 'identity = "port"')]
 RULES.append(rule("x", "replicas = 2"))
 
-#: What is there in each step: names in ascending order, each of the port with this number. One that was bound
-#: again has a quote: it gets the next name that is free, and another inode.
+#: The ports that are bound at each step, in the order of their kernel names. A quote marks one that was bound
+#: again: it has the next free name and a new inode.
 STEPS = {
     "seen": ["01", "1", "12", "120'"],
     "seen at once": ["01", "120'"],
@@ -26,7 +26,7 @@ STEPS = {
 
 
 class Card:
-    """A card on USB. A port that is bound has the next name that is free, and an inode of its own."""
+    """A card on USB. Each port gets the next free name and a new inode when it is bound."""
 
     def __init__(self, since: int, first: int = 0) -> None:
         self.usb = replace(a_usb_device("1", serial="CARD", devnum=since), incarnation=100 * since)

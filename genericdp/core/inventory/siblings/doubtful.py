@@ -11,16 +11,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.past import Doubtful, Past
+from genericdp.core.inventory.past import Doubtful
 from genericdp.core.inventory.place import Spot, locate
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.siblings.unread import is_at_or_below
 
 
-def is_one_bound_again(before: Doubtful, group: Sequence[UdevDevice], past: Past) -> bool:
-    """Whether one of the doubtful siblings has left, and their unit has stayed."""
+def is_one_bound_again(before: Doubtful, group: Sequence[UdevDevice], unread: Collection[str]) -> bool:
+    """Whether one of the doubtful siblings has left, and their unit has stayed.
+
+    unread  the paths of what cannot be read
+    """
     here = {(order_of(node), node.incarnation) for node in group}
-    left = before.nodes - here - _unread(before, past.unread)
+    left = before.nodes - here - _unread(before, unread)
     return bool(left and group) and _unit_of(group[0]) == before.unit
 
 
@@ -29,7 +32,8 @@ def doubtful_among(
 ) -> Mapping[Spot, Doubtful]:
     """What to remember of those that are in doubt, or were and cannot be read.
 
-    before  what was remembered so far; `unread` are the paths of what cannot be read
+    before  what was remembered so far
+    unread  the paths of what cannot be read
     """
     found: dict[Spot, Doubtful] = {}
     for spot, nodes in plugged.in_doubt.items():

@@ -69,7 +69,7 @@ def number(
     """
     home = home_of(group, spot, past, told, at)
     missing = sorted(home.before.keys() - home.stayed.values())
-    if spot in past.doubtful and is_one_bound_again(past.doubtful[spot], group, past):
+    if spot in past.doubtful and is_one_bound_again(past.doubtful[spot], group, past.unread):
         home = home._replace(before={**home.before, **{n: home.before[n].mixed for n in missing}})
     seen, before = home.seen, home.before
     came = [path for path in seen if path not in home.stayed]

@@ -38,7 +38,7 @@ def seats_of(
     spot: Spot,
     told: Told,
     *,
-    are_finished: bool = True,
+    are_finished: bool,
 ) -> Seats:
     """What properties say of those of the siblings at a spot that have come.
 

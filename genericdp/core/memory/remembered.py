@@ -63,6 +63,17 @@ class Remembered:
         """The dock at one of its spots."""
         return self.device.docks.get(spot) or self.docks.get(spot)
 
+    def docks_taken_to(self, now: Device) -> Mapping[Spot, Dock]:
+        """The dock of its only node where that is now, if no dock can be read there.
+
+        An id that is made of properties says that it is the same node.
+        """
+        if not now.key_hash or len(self.device.spots) != 1 or len(now.spots) != 1 or now.docks:
+            return {}
+        (was,), (spot,) = self.device.spots, now.spots
+        dock = self.dock_of(was)
+        return {spot: dock} if dock is not None and spot.within == was.within else {}
+
     @property
     def parts(self) -> Mapping[str, Part]:
         """`given` or, before the first change, what the device has now of units with a serial number."""

@@ -187,7 +187,7 @@ class Renewal:
         may_have = (*known.earlier, *(known.also if has_lost or known.is_of_this_boot else ()))
         numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
         numbers += still_plugged((*known.also, *known.earlier), self.nodes)
-        kept, docks = dict[Spot, str](), dict[Spot, Dock]()
+        kept, docks = dict[Spot, str](), dict(known.docks_taken_to(device))
         moves = Moves(known.device, device, known.earlier, self._twins, rule)
         for spot, model in known.spots.items():
             dock = known.dock_of(spot)

@@ -65,7 +65,7 @@ def _facts(last_seen: LastSeen, link_dir: str) -> Iterator[Row]:
         yield ("last port", str(UsbPort.of_exact(device.port) or device.port))
         yield ("there now", _at_port(last_seen.at_port))
     for link in sorted(device.links, key=natural):
-        yield ("link", f"{link_dir}/{link}, broken on purpose until the device returns")
+        yield ("link", f"{link_dir}/{link}, broken on purpose until the device is Healthy")
 
 
 def _at_port(nodes: Sequence[UdevDevice]) -> str:

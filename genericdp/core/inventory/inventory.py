@@ -44,10 +44,11 @@ class Conflict:
     sharers: tuple[str, ...]
 
 
-#: How the orphans are introduced, see below.
+#: The reason of an orphan that is plugged in, and how all of them are introduced.
+NO_RULE = "no rule defines the resource any more"
 ORPHANS = (
-    "Held by pods, but no rule defines the resource any more. A container with such a device cannot start "
-    "again: put the rule back, or delete the pod."
+    f"Held by pods, but {NO_RULE}. A container with such a device cannot start again: put the rule back, or "
+    "delete the pod."
 )
 
 

@@ -16,11 +16,11 @@ import operator
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from genericdp.core.inventory.inventory import Inventory, Orphan, Refusal
+from genericdp.core.inventory.inventory import NO_RULE, Inventory, Orphan, Refusal
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.past import Siblings
 from genericdp.core.inventory.plugged import NOTHING_PLUGGED, Plugged
-from genericdp.core.memory.absence import Absence
+from genericdp.core.memory.absence import NOT_MATCHED, Absence
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import (
     held_links,
@@ -224,7 +224,9 @@ class _Leaving:
         for id_, known in gone.items():
             if not self.forget or self.left(known, resource) is None:
                 why = self.absence.reason(known.resource, known.device, is_held=id_ in self.held)
-                absent[id_] = self.tombstone(known, why)
+                absent[id_] = self.tombstone(
+                    known, NO_RULE if resource is None and why == NOT_MATCHED else why
+                )
         return absent
 
     def left(self, known: Remembered, resource: Resource | None) -> float | None:

@@ -7,6 +7,7 @@ The rules of this file:
 
 from collections.abc import Iterable, Iterator
 
+from genericdp.core.inventory.inventory import NO_RULE
 from genericdp.core.status import holdings
 from genericdp.core.status.facts import Facts
 from genericdp.core.status.holdings import Holder, Stranded
@@ -58,7 +59,7 @@ def _complaints(facts: Facts) -> Iterator[str]:
     yield from orphans[:NAMED_LIMIT]
     if len(orphans) > NAMED_LIMIT:
         more = counted(len(orphans) - NAMED_LIMIT, "more device")
-        yield f"containers with {more} cannot start again either: no rule defines the resource any more"
+        yield f"containers with {more} cannot start again either: {NO_RULE}"
 
 
 def _orphans(facts: Facts) -> Iterator[str]:
@@ -67,7 +68,7 @@ def _orphans(facts: Facts) -> Iterator[str]:
             who = _named(holder for _, holder in held) or "a container"
             yield (
                 f"{orphan.resource}: {who} cannot start again with {orphan.id}: "
-                "no rule defines the resource any more; put the rule back, or delete the pod"
+                f"{NO_RULE}; put the rule back, or delete the pod"
             )
 
 

@@ -74,7 +74,7 @@ The daemon remembers meter_A50285BI of example.com/meter
   last port  USB port 2 of /sys/devices/pci0000:00/0000:00:14.0
   there now  /dev/ttyUSB3, /dev/bus/usb/001/004 (usb 0403:6015 serial A50285BJ)
   link       /dev/genericdp/meter_A50285BI, broken on purpose until the device
-             returns
+             is Healthy
 """
     )
 
@@ -98,7 +98,7 @@ The daemon remembers meter_A50285BI of example.com/meter
   last port  USB port 2 of /sys/devices/pci0000:00/0000:00:14.0
   there now  nothing
   link       /dev/genericdp/meter_A50285BI, broken on purpose until the device
-             returns
+             is Healthy
 """
     )
 

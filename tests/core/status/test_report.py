@@ -328,6 +328,9 @@ def test_what_a_pod_holds_of_a_resource_that_the_rules_no_longer_define_is_in_it
         f"{FTDI}: a container cannot start again with ftdi_A50285BI: {why}",
     )
     assert complaints(replace(facts, holdings={})) == (), "the pod has just gone"
+    assert node.memory.devices["ftdi_A50285BI"].device.reason == "no rule defines the resource any more"
+    node.look("")
+    assert node.memory.devices["ftdi_A50285BI"].device.reason == "it is unplugged"
     node.look("", a_usb_serial(0), answer=node.nobody_holds_anything())
     assert (node.inventory.orphans, node.inventory.orphaned_links) == ((), ("ftdi_A50285BI",))
 

@@ -108,3 +108,14 @@ def test_of_a_rule_file_with_a_mistake_they_use_what_the_daemon_keeps_in_effect(
     assert "null" not in out
     assert "note" not in err
     assert [each.name for each in (state / LAST_GOOD).rglob("*.toml")] == ["10-null.toml"]
+
+
+@pytest.mark.parametrize(
+    ("places", "are_all"),
+    [([], True), (["/a", "/b"], True), (["/b", "/c", "/a"], True), (["/a"], False), (["/c"], False)],
+)
+def test_rules_are_all_if_those_of_every_system_directory_are_read(
+    monkeypatch: pytest.MonkeyPatch, places: list[str], are_all: bool
+) -> None:
+    monkeypatch.setattr(options, "RULE_DIRECTORIES", ("/a", "/b"))
+    assert options.are_all_rules(places) is are_all

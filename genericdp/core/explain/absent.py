@@ -86,7 +86,7 @@ def of_device(device: Device, survey: Survey) -> Absent:
     """What is known of a device that the daemon remembers."""
     name = survey.memory.devices[device.id].resource
     return Absent(
-        f"{device.id} is absent: {device.reason or 'it is unplugged'}",
+        f"{device.id} is Unhealthy: {device.reason or 'it is unplugged'}",
         waiting=_waiting((each for each in survey.resources if each.name == name), survey),
         last_seen=(_last_seen(name, device, survey),),
     )

@@ -86,7 +86,7 @@ def test_an_unplugged_device_goes_by_its_id_and_its_link(word: str) -> None:
     assert (
         told(named(word, machine), machine)
         == """\
-meter_A50285BI is absent: it is unplugged
+meter_A50285BI is Unhealthy: it is unplugged
 
 example.com/meter expects this device; no connected device is a close match
   50-test.toml:3
@@ -107,7 +107,7 @@ def test_a_device_of_a_resource_that_is_gone_is_remembered() -> None:
     machine = after_unplugging(a_usb_serial(0), rules="")
 
     assert told(named("meter_A50285BI", machine), machine).startswith(
-        "meter_A50285BI is absent: it is unplugged\n\n"
+        "meter_A50285BI is Unhealthy: it is unplugged\n\n"
         "The daemon remembers meter_A50285BI of example.com/meter\n"
     )
 

@@ -452,3 +452,28 @@ def test_a_dock_behind_a_hub_may_be_the_same_one_although_its_serial_number_cann
     node.look(rule("x", DOCKS), at(10, "IN"))
     node.look(after)
     assert "Healthy" not in node.look(after, at(20, "")).values()
+
+
+@pytest.mark.parametrize(
+    ("keys", "read", "taken"),
+    [
+        ('identity = ["ID_COLOR"]', "", ["D1"]),
+        ('identity = ["ID_COLOR"]', "D2", []),
+        ('group_by = "all"', "", []),
+    ],
+)
+def test_a_dock_moves_with_a_device_if_its_id_says_that_it_is_the_same_and_no_dock_can_be_read(
+    keys: str, read: str, taken: list[str]
+) -> None:
+    """A kit has the same id whatever is in it."""
+
+    def at(port: str, serial: str) -> UdevDevice:
+        (part,) = a_dock(port, 0, serial=serial, parts="1")
+        return replace(part, properties={**part.properties, **RED})
+
+    node, other = Node(), Node()
+    (id_,) = node.look(rule("x", keys), at("3", "D1"))
+    (moved,) = other.look(rule("x", keys), at("4", read))
+    assert moved == id_
+    docks = node.memory.devices[id_].docks_taken_to(other.memory.devices[id_].device)
+    assert [dock.serial for dock in docks.values()] == taken

@@ -43,6 +43,21 @@ def restart(node: Node, boot: str = "boot") -> None:
     node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), boot), node.now)
 
 
+def assert_it_waits_while_that_hangs(
+    node: Node, link: str, rules: str, hangs: list[str], *, restarts: bool = False
+) -> None:
+    """The unit of the pod is at port 4 by now. It is found once nothing hangs any more."""
+    moved = a_unit("4", 1, 2)
+    for _ in range(3):
+        if restarts:
+            restart(node)
+        assert "Healthy" not in node.look(rules, *moved, unread=hangs).values()
+        node.now += 2 * TWO_AFTER_S
+    told = node.look(rules, *moved)
+    assert node.inventory.twins == frozenset()
+    assert ("Healthy" in told.values(), node.links()[link]) == (True, "/dev/ttyUSB1")
+
+
 @by_all
 @pytest.mark.parametrize("answers", ["later", "when it leaves"])
 @pytest.mark.parametrize("passed_s", [0.0, 2 * TWO_AFTER_S])
@@ -273,13 +288,7 @@ def test_what_hangs_at_the_port_that_the_unit_of_a_pod_has_left_is_another_one(
     else:
         node.look(rules)
         node.look(rules, unread=at_old_port)
-    for _ in range(3):
-        told = node.look(rules, *moved, unread=at_old_port)
-        assert "Healthy" not in told.values()
-        node.now += 2 * TWO_AFTER_S
-    told = node.look(rules, *moved)
-    assert node.inventory.twins == frozenset()
-    assert ("Healthy" in told.values(), node.links()[link]) == (True, "/dev/ttyUSB1")
+    assert_it_waits_while_that_hangs(node, link, rules, at_old_port)
 
 
 @by_all
@@ -299,17 +308,10 @@ def test_after_a_restart_what_still_hangs_at_the_port_of_a_unit_that_has_left_is
     rules: str,
 ) -> None:
     node, link = held(rules, *a_unit("1", 0, 1))
-    moved, at_old_port = a_unit("4", 1, 2), unread(a_unit("1", 0, 1))
+    at_old_port = unread(a_unit("1", 0, 1))
     node.look(rules)
     node.look(rules, unread=at_old_port)
-    for _ in range(3):
-        restart(node)
-        told = node.look(rules, *moved, unread=at_old_port)
-        assert "Healthy" not in told.values()
-        node.now += 2 * TWO_AFTER_S
-    told = node.look(rules, *moved)
-    assert node.inventory.twins == frozenset()
-    assert ("Healthy" in told.values(), node.links()[link]) == (True, "/dev/ttyUSB1")
+    assert_it_waits_while_that_hangs(node, link, rules, at_old_port, restarts=True)
 
 
 @by_all

@@ -335,6 +335,17 @@ def test_what_a_pod_holds_of_a_resource_that_the_rules_no_longer_define_is_in_it
     assert (node.inventory.orphans, node.inventory.orphaned_links) == ((), ("ftdi_A50285BI",))
 
 
+def test_a_pod_holds_an_orphan_under_its_own_id_if_it_is_not_shared() -> None:
+    node = Node()
+    (id_,) = node.look(RULES, a_usb_serial(0))
+    node.allocate(id_)
+    node.look("", a_usb_serial(0))
+    reader = Holder("plant", "reader-0", "main")
+    document: Any = report(replace(facts_of(node.inventory), holdings={(FTDI, id_): (reader,)}))
+    (orphan,) = document["orphans"]
+    assert [each["id"] for each in orphan["heldBy"]] == [id_]
+
+
 def test_of_many_orphans_only_some_are_named() -> None:
     node = Node()
     ids = [*node.look(f"{RULES}replicas = 2\n", *(a_usb_serial(n, serial=f"S{n}") for n in range(7)))]

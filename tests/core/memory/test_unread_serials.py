@@ -445,3 +445,23 @@ def test_what_never_had_a_serial_number_is_only_known_by_its_port() -> None:
     node.look(rule("ftdi"), *at("1", 0, None), *at("2", 1, None))
     node.look(rule("ftdi"))
     assert healthy(node.look(rule("ftdi"), *at("2", 1, "A5"))) == {ID}
+
+
+@pytest.mark.parametrize("name", sorted(RULES.keys() - {"shared", "property"}))
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("port", ["1", "2"])
+@pytest.mark.parametrize("product", ["6001", "6002"])
+def test_it_waits_in_the_mode_that_a_pod_got_and_in_its_last_one(
+    name: str, product: str, port: str, *, restarts: bool
+) -> None:
+    """A mode is another model with the same serial number. The unit may be at another port by then."""
+    rules = RULES[name]
+    node, _ = held(rules, *at("1", 0, "A5"))
+    node.look(rules)
+    node.look(rules, *at("1", 1, "A5", "6002"))
+    if port == "2":
+        node.look(rules, *at(port, 2, "A5", "6002"))
+    if restarts:
+        restart(node)
+    node.look(rules)
+    assert healthy(node.look(rules, *at(port, 3, None, product))) == set()

@@ -5,7 +5,8 @@ The rules of this file:
 * The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, it has
   none. So a device may be the one that a pod holds if it has the same model and port, and exactly one of the
   two has a serial number. It waits until the held one is found elsewhere.
-* Where the unit of a pod was last seen is also known from the id that edited rules gave it since.
+* Where the unit of a pod was last seen is also known from the id that edited rules gave it since. It may be
+  in the mode, that is of the model, that the pod got, or that it had last.
 * None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again
   anyway. Under an id that was known before, only the node that the pod holds waits.
 * The device descriptor is not evidence: a chip that could not read its configuration reports that it has no
@@ -95,6 +96,7 @@ class Unread:
         else:
             earlier = known.earlier
             yield from _had_of(id_, known.device)
+            yield from _in_other_modes(id_, known)
         for spot, model in earlier.items():
             yield _Had(id_, spot, model)
         for own in known.spots:
@@ -156,6 +158,14 @@ class Unread:
 def _had_of(id_: str, device: Device) -> Iterator[_Had]:
     for spot, model in device.spots_with_models:
         yield _Had(id_, spot, model)
+
+
+def _in_other_modes(id_: str, known: Remembered) -> Iterator[_Had]:
+    """What a pod got of a unit that has changed its model since, at the port where the unit was last."""
+    for part, model in known.missing:
+        for own in known.spots:
+            if own.serial == part.serial:
+                yield _Had(id_, own._replace(within=part.within, number=part.number), model)
 
 
 def _by_port(found: Iterator[_Had]) -> Mapping[str, Sequence[_Had]]:

@@ -111,6 +111,12 @@ def dock_of(usb: UdevDevice) -> Dock | None:
     return None
 
 
+def may_be_in(usb: UdevDevice, dock: Dock) -> bool:
+    """Whether a USB device may be at its place in a dock whose serial number cannot be read now."""
+    hubs = (hub for hub in usb.ancestors() if usb.sys_name == f"{hub.sys_name}.{dock.at}")
+    return not are_two_docks(dock_of(usb), dock) and any(model_of(hub) == dock.model for hub in hubs)
+
+
 def are_two_docks(one: Dock | None, other: Dock | None) -> bool:
     """Whether both are known, and are not the same one.
 

@@ -43,8 +43,8 @@ class Remembered:
     listed           False if the list has no room for it; it is remembered only for its withdrawn ids
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
     not_given        spots that came to it since a pod got it, and that the pod did not get
-    docks            the docks at the spots in `earlier`, see `Device`, and those whose serial number could be
-                     read when a pod got the device, but not since
+    docks            the docks at the spots in `earlier`, see `Device`, and those that the device was in when
+                     the serial number of the dock could be read the last time, if it cannot be read now
     given            link -> the node that a pod got under it; {} until the device changes, and if
                      the rule does not identify it by serial number
     """
@@ -60,19 +60,13 @@ class Remembered:
     given: Mapping[str, Part] = field(default_factory=dict)
 
     def dock_of(self, spot: Spot) -> Dock | None:
-        """The dock at one of its spots."""
+        """The dock at one of its spots, or the last one that could be read."""
         return self.device.docks.get(spot) or self.docks.get(spot)
 
-    def docks_taken_to(self, now: Device) -> Mapping[Spot, Dock]:
-        """The dock of its only node where that is now, if no dock can be read there.
-
-        An id that is made of properties says that it is the same node.
-        """
-        if not now.key_hash or len(self.device.spots) != 1 or len(now.spots) != 1 or now.docks:
-            return {}
-        (was,), (spot,) = self.device.spots, now.spots
-        dock = self.dock_of(was)
-        return {spot: dock} if dock is not None and spot.within == was.within else {}
+    def sure_dock_of(self, spot: Spot) -> Dock | None:
+        """The dock at one of its spots. None if its properties say that it may be in another one by now."""
+        is_moved = self.device.key_hash and spot in self.device.spots
+        return self.device.docks.get(spot) if is_moved else self.dock_of(spot)
 
     @property
     def parts(self) -> Mapping[str, Part]:
@@ -141,7 +135,7 @@ class Whereabouts:
     def _are_told_apart(self, spot: Spot, other: Spot, device: Device, id_: str) -> bool:
         """Whether another dock is there than when a remembered device (`id_`) was."""
         dock = device.docks.get(spot)
-        return dock is not None and are_two_docks(dock, self._devices[id_].dock_of(other))
+        return dock is not None and are_two_docks(dock, self._devices[id_].sure_dock_of(other))
 
     def at_other_ports(self, spot: Spot, model: str, device: Device) -> Mapping[str, bool]:
         """The devices that have or had this node of the unit (device, model) at another port.

@@ -26,6 +26,7 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
+from genericdp.core.memory.given.docks import docks_now
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
 from genericdp.core.memory.given.moves import Moves, lost_of
 from genericdp.core.memory.given.units import Units
@@ -180,28 +181,27 @@ class Renewal:
     ) -> tuple[Mapping[Spot, str], Mapping[Spot, Dock]]:
         """Where nodes are that a pod may still have although the device lost them, with models and docks."""
         if (device.spots, device.also) == (known.device.spots, known.device.also):
-            return known.earlier, known.docks
+            return known.earlier, docks_now(known, device, {at: at for at in known.spots}, self.plugged)
         here = {*device.spots}
         # A container keeps its number, which any path may get. After a boot, only that of a lost path counts.
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
         may_have = (*known.earlier, *(known.also if has_lost or known.is_of_this_boot else ()))
         numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
         numbers += still_plugged((*known.also, *known.earlier), self.nodes)
-        kept, docks = dict[Spot, str](), dict(known.docks_taken_to(device))
+        kept, moved = dict[Spot, str](), dict[Spot, Spot | None]()
         moves = Moves(known.device, device, known.earlier, self._twins, rule)
         for spot, model in known.spots.items():
-            dock = known.dock_of(spot)
-            now = spot if spot in here else self._now_at(spot, model, dock, device, moves)
+            moved[spot] = now = spot if spot in here else self._now_at(spot, model, device, moves)
             if now is not None and now not in here:
                 kept.setdefault(now, model)
-            if now is not None and dock and now not in device.docks:
-                docks[now] = dock
+        docks = docks_now(known, device, moved, self.plugged)
         # Those that came since a pod holds the device are the last ones: the pod did not get them.
         numbers = [spot for spot in dict.fromkeys(numbers) if spot not in device.also]
         return {**dict(islice(kept.items(), HELD_LINK_LIMIT)), **dict.fromkeys(numbers, "")}, docks
 
-    def _now_at(self, spot: Spot, model: str, dock: Dock | None, device: Device, moves: Moves) -> Spot | None:
+    def _now_at(self, spot: Spot, model: str, device: Device, moves: Moves) -> Spot | None:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
+        dock = self.devices[device.id].sure_dock_of(spot)
         if self.plugged.is_taken(spot, dock) and not self._has_left(device.id, spot, is_part=True):
             return spot
         if is_of_number(spot) or any(spot.of_all == each.of_all for each in device.before):

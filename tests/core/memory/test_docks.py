@@ -406,7 +406,17 @@ def test_the_siblings_in_a_dock_are_remembered_while_only_another_part_of_it_is_
     assert [links[link] for link in card] == [None, None]
 
 
-BY_VALUE = [rule("x", 'identity = ["ID_COLOR"]'), rule("x", 'group_by = "all"'), rule("x", DOCKS)]
+def a_part(port: str, since: int, serial: str, product: str = "d0cc", color: str = "red") -> UdevDevice:
+    """What is plugged in at the first port of a hub; it has no serial number, but a colour."""
+    hub = a_hub(port, since, serial=serial, product=product)
+    unit = replace(in_socket(f"{port}.1", shift=4, devnum=40 + since), parent=hub, incarnation=since + 1)
+    properties = {"ID_COLOR": color}
+    node = a_usb_node(unit, "tty", "ttyUSB0", number="c 188:0", properties=properties)
+    return replace(node, incarnation=since + 2)
+
+
+BY_COLOR = 'identity = ["ID_COLOR"]'
+BY_VALUE = [rule("x", BY_COLOR), rule("x", 'group_by = "all"'), rule("x", DOCKS)]
 
 
 @pytest.mark.parametrize("restarts", [False, True])
@@ -429,6 +439,7 @@ def test_a_dock_is_known_at_another_port_although_its_serial_number_could_not_be
         node.look(before, at(port, since, ""))
         if restarts:
             node.memory = load(dump(node.memory, "boot"), "boot")
+            node.look(before, at(port, since, ""))
     node.look(after, at(port if times else "3", 8, "" if times else "D1"))
     told = node.look(after, at("2", 9))
     assert [id_ for id_, why in told.items() if why == "Healthy"] in ([], [held])
@@ -455,25 +466,87 @@ def test_a_dock_behind_a_hub_may_be_the_same_one_although_its_serial_number_cann
 
 
 @pytest.mark.parametrize(
-    ("keys", "read", "taken"),
+    ("serial", "product", "taken"),
     [
-        ('identity = ["ID_COLOR"]', "", ["D1"]),
-        ('identity = ["ID_COLOR"]', "D2", []),
-        ('group_by = "all"', "", []),
+        ("", "d0cc", ["D1"]),
+        ("D2", "d0cc", []),
+        ("", "aaaa", []),
     ],
 )
-def test_a_dock_moves_with_a_device_if_its_id_says_that_it_is_the_same_and_no_dock_can_be_read(
-    keys: str, read: str, taken: list[str]
+def test_a_dock_moves_with_a_device_if_its_id_says_that_it_is_the_same_and_the_dock_may_be(
+    serial: str, product: str, taken: list[str]
 ) -> None:
-    """A kit has the same id whatever is in it."""
+    node = Node()
+    (id_,) = node.look(rule("x", BY_COLOR), a_part("3", 10, "D1"))
+    node.allocate(id_)
+    assert node.look(rule("x", BY_COLOR), a_part("4", 20, serial, product)) == {id_: "Healthy"}
+    assert [dock.serial for dock in node.memory.devices[id_].docks.values()] == taken
 
-    def at(port: str, serial: str) -> UdevDevice:
-        (part,) = a_dock(port, 0, serial=serial, parts="1")
-        return replace(part, properties={**part.properties, **RED})
 
-    node, other = Node(), Node()
-    (id_,) = node.look(rule("x", keys), at("3", "D1"))
-    (moved,) = other.look(rule("x", keys), at("4", read))
-    assert moved == id_
-    docks = node.memory.devices[id_].docks_taken_to(other.memory.devices[id_].device)
-    assert [dock.serial for dock in docks.values()] == taken
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("is_edited_first", [False, True])
+@pytest.mark.parametrize("product", ["d0cc", "aaaa"])
+@pytest.mark.parametrize("port", ["3", "4"])
+@pytest.mark.parametrize(
+    "after", [rule("y"), rule("x"), rule("x", 'group_by = "all"'), rule("y", BY_COLOR), rule("x", DOCKS)]
+)
+def test_a_device_by_property_may_be_in_another_dock_than_the_last_one_that_could_be_read(
+    after: str, port: str, product: str, *, is_edited_first: bool, restarts: bool
+) -> None:
+    """It was moved to a hub of which nobody knew which one it was."""
+    node, before = Node(), rule("x", BY_COLOR)
+    (held,) = node.look(before, a_part("3", 10, "D3"))
+    node.allocate(held)
+    node.look(before, a_part(port, 20, "", product))
+    if is_edited_first:
+        node.look(after, a_part(port, 20, "", product))
+    if restarts:
+        node.memory = load(dump(node.memory, "boot"), "boot")
+    told = node.look(after, a_part(port, 30, "H4"))
+    assert [id_ for id_, why in told.items() if why == "Healthy" and id_ != held] == []
+
+
+def test_a_device_at_a_port_of_the_host_is_not_in_the_dock_that_it_left() -> None:
+    """The dock waits for nobody, once there is something else in it."""
+    node, before = Node(), rule("x", BY_COLOR)
+    (held,) = node.look(before, a_part("3", 10, "D3"))
+    node.allocate(held)
+    unit = replace(in_socket("1", shift=4, devnum=60), incarnation=60)
+    tty = a_usb_node(unit, "tty", "ttyUSB0", number="c 188:0", properties=RED)
+    assert node.look(before, replace(tty, incarnation=61)) == {held: "Healthy"}
+    node.look(before)
+    told = node.look(rule("x", DOCKS), a_part("3", 30, "D3", color="blue"))
+    assert told == {"x_D3": "Healthy", held: "it is unplugged"}
+
+
+@pytest.mark.parametrize("ports", [1, 2])
+def test_what_a_pod_has_in_a_dock_stays_when_what_another_pod_took_out_of_the_dock_is_unplugged(
+    ports: int,
+) -> None:
+    """It is at the same port of the dock where the other one was."""
+
+    def at(port: str, since: int, color: str) -> Iterator[UdevDevice]:
+        unit = replace(in_socket(port, shift=4, devnum=40 + since), incarnation=since)
+        if "." in port:
+            unit = replace(unit, parent=a_hub("1", 1))
+        for n in range(since, since + ports):
+            properties, interface = {"ID_COLOR": color}, f"0{n - since}"
+            number = f"c 188:{n}"
+            node = a_usb_node(
+                unit, "tty", f"ttyUSB{n}", interface=interface, number=number, properties=properties
+            )
+            yield replace(node, incarnation=n + 1)
+
+    keys = () if ports == 1 else ('group_by = "usb_device"',)
+    rules = rule("x", BY_COLOR, *keys, match='{ SUBSYSTEM = "tty", ID_COLOR = "red" }') + rule("rest")
+    node = Node()
+    (red,) = node.look(rules, *at("1.1", 10, "red"))
+    node.allocate(red)
+    node.look(rules, *at("3", 20, "red"))
+    told = node.look(rules, *at("3", 20, "red"), *at("1.1", 30, "blue"))
+    assert {*told.values()} == {"Healthy"}
+    for blue in told.keys() - {red}:
+        node.allocate(blue)
+    got = {link: path for link, path in node.links().items() if not link.startswith(red)}
+    assert node.look(rules, *at("1.1", 30, "blue")) == {**told, red: "it is unplugged"}
+    assert {link: path for link, path in node.links().items() if not link.startswith(red)} == got

@@ -119,7 +119,10 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         return is_same_boot or not is_of_node(spot)
 
     spots = tuple(fields.spot(spot) for spot in fields.items(entry.get("spots", [])))
-    docks = dict(map(fields.spot_with_dock, fields.items(entry.get("docks", []))))
+    docks, unread = (
+        dict(map(fields.spot_with_dock, fields.items(entry.get(name, []))))
+        for name in ("docks", "unread_docks")
+    )
     links = tuple(fields.link_of(id_, name) for name in fields.items(entry["links"]))
     shared = tuple(fields.shared_link(name) for name in fields.items(entry.get("shared", [])))
     device = Device(
@@ -146,7 +149,7 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         listed=fields.truth(entry.get("listed", True)),
         is_of_this_boot=fields.truth(entry.get("of_this_boot", True)),
         not_given=frozenset(map(fields.spot, fields.items(entry.get("not_given", [])))),
-        docks=docks,
+        docks={**docks, **unread},
         given={fields.link_of(id_, at): fields.part(each) for at, each in entry.get("given", {}).items()},
     )
 

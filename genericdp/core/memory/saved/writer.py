@@ -65,7 +65,8 @@ def dump(memory: Memory, boot: str = "") -> bytes:
 
 def _render_device(known: Remembered) -> dict[str, Any]:
     device = known.device
-    docks = sorted({**known.docks, **device.docks}.items())
+    unread = {spot: dock for spot, dock in known.docks.items() if spot in device.spots}
+    docks = {**known.docks, **device.docks}
     return {
         "resource": known.resource,
         "unit": device.unit,
@@ -84,7 +85,8 @@ def _render_device(known: Remembered) -> dict[str, Any]:
             key_hash=device.key_hash,
             models=list(device.models) if any(device.models) else (),
             earlier_models=[*known.earlier.values()] if any(known.earlier.values()) else (),
-            docks=[[_render_spot(at), dock] for at, dock in docks],
+            docks=[[_render_spot(at), docks[at]] for at in sorted(docks.keys() - unread.keys())],
+            unread_docks=[[_render_spot(at), dock] for at, dock in sorted(unread.items())],
             given={link: [_render_spot(at), of] for link, (at, of) in known.given.items()},
             not_given=[*map(_render_spot, sorted(known.not_given))],
         ),

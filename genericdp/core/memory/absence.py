@@ -1,4 +1,4 @@
-"""Why a device is not offered: it has left, or a pod may hold its id for another one.
+"""Why a device is not offered that was: it has left, or its rules or its id have changed.
 
 The rules of this file:
 
@@ -12,13 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import filterfalse
 
-from genericdp.core.buses.port import Dock
+from genericdp.core.buses.port import Dock, model_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
+from genericdp.core.inventory.part import has_serial, may_be_twin
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path, may_be_model
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import UsbPort
 
 #: How the reason of a device begins of which nothing is plugged in.
@@ -38,6 +38,7 @@ _NOTHING: Mapping[str, str] = {}
 _WHY_PORTS = "but there were two such units: plug this one in at its old port"
 _OR_IN_DOUBT = "or it is one of several that look alike: plug it in again at its old port, or delete that pod"
 _IN_DOUBT = "the device plugged in now may not be the one that a pod got; delete that pod"
+_NOT_TOLD = "the device plugged in now may not be the one that had this id"
 
 
 class Absence:
@@ -62,15 +63,18 @@ class Absence:
         """Why the resource does not offer the device. `is_held`: whether a pod may hold it."""
         if not device.spots:
             return NOTHING_KNOWN
-        nodes = [node for spot in device.spots for node in self._nodes_at(spot, device.docks.get(spot))]
+        nodes: Sequence[UdevDevice] = [
+            node for spot in device.spots for node in self._nodes_at(spot, device.docks.get(spot))
+        ]
         if not nodes and (id_ := self._found_under(device)):
             return f"its id is now {id_}"
         if not nodes and (
             ids := sorted({id_ for spot in device.spots for id_ in self._before.get(spot.of_all, ())})
         ):
             if device.id in ids:
-                return _IN_DOUBT
+                return _IN_DOUBT if is_held else _NOT_TOLD
             return f"this release tells such devices apart; its id may now be {' or '.join(ids[:_MOST_IDS])}"
+        nodes = nodes or self._elsewhere(device)
         if not nodes:
             # One that was there, and that is not found now, has gone, unless something else may be it.
             may_be_there = any(map(self._plugged.is_unread, device.spots))
@@ -81,7 +85,7 @@ class Absence:
         reasons = (self._refusals.get((resource, node.device_node or "")) for node in nodes)
         refusal = next(filter(None, reasons), None)
         if refusal is None and any(self._is_in_doubt(spot) for spot in device.spots):
-            return _IN_DOUBT
+            return _IN_DOUBT if is_held else _NOT_TOLD
         return refusal or self._by_ids(device, nodes, is_held=is_held)
 
     def also(self, device: Device) -> tuple[Spot, ...]:
@@ -115,6 +119,31 @@ class Absence:
         nodes = self._plugged.nodes_at(spot, dock)
         # Udev may have come to know what was a bare node.
         return self._by_path.get(spot.port, ()) if not nodes and is_of_path(spot) else nodes
+
+    def _elsewhere(self, device: Device) -> Sequence[UdevDevice]:
+        """The nodes of a device that is plugged in at another port, where no rule takes them any more.
+
+        Twins are told apart by their ports.
+        """
+        if device.basis == "port" or device.unit in self._inventory.ties:
+            return ()
+        found = [
+            node
+            for spot, model in device.spots_with_models
+            if has_serial(spot) and not may_be_twin(self._inventory.twins, spot, model)
+            for port in self._ports.get((spot.serial, spot.within), ())
+            for node in self._plugged.nodes_at(spot._replace(port=port))
+            if (usb := node.usb_device) is None or may_be_model(model, model_of(usb))
+        ]
+        return () if any(node.sys_path in self._ids for node in found) else found
+
+    @cached_property
+    def _ports(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        """Serial number and place in its unit -> the ports where such a node is plugged in."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for spot in self._plugged.groups:
+            found.setdefault((spot.serial, spot.within), []).append(spot.port)
+        return found
 
     @cached_property
     def _by_path(self) -> Mapping[str, Sequence[UdevDevice]]:
@@ -241,7 +270,7 @@ class Absence:
             more = ", …" if len(ids) > _MOST_IDS else ""
             return f"its ids are now {', '.join(sorted(ids)[:_MOST_IDS])}{more}"
         if len(ids) > 1 or device.id in ids or self._is_now_a_sibling(device):
-            return _IN_DOUBT
+            return _IN_DOUBT if is_held else _NOT_TOLD
         return f"its id is now {ids.pop()}"
 
     def _is_now_a_sibling(self, device: Device) -> bool:
@@ -261,40 +290,3 @@ class Absence:
             for node in device.nodes:
                 found.setdefault(node.sys_path, []).append(device.id)
         return found
-
-
-def why_untold(device: Device) -> str:
-    """Why a device must not be offered that may be another one, which a pod may hold."""
-    why = "it cannot be told apart from a device that a pod may still hold"
-    if any(spot.is_anonymous for spot in device.spots):
-        return f"it has no address (HID_UNIQ), so {why}; it is offered when that pod is deleted"
-    return why
-
-
-def why_another(resource: str, id_: str, holder: str) -> str:
-    """Why a device of a resource must not be offered: a pod may hold its id for something else.
-
-    holder  the resource of which the pod got the id. The same id in two resources names one unit, or its twin
-    """
-    if holder != resource:
-        return f"a pod may still hold it as {id_} of {holder}"
-    return f"its id, {id_}, belongs to another unit, which a pod may still hold"
-
-
-def why_beside(device: Device, known: Remembered | None, held: Mapping[str, Remembered]) -> str:
-    """Why a new device may be a held one at another speed; "" if it is not new, or beside no such device.
-
-    known  what is remembered under its id; `held` are those that pods hold
-    """
-    if device.id in held or (known is not None and known.absent_since is None):
-        return ""
-    across = {(spot.port, spot.within) for spot in device.across}
-    return next(
-        (
-            f"it is in the same USB socket as {id_}, which a pod may still hold, and may be the same unit at "
-            "another speed; plug both in for a minute, or delete the pod"
-            for id_, each in held.items()
-            if not across.isdisjoint((spot.port, spot.within) for spot in each.device.spots)
-        ),
-        "",
-    )

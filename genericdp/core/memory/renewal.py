@@ -24,11 +24,11 @@ from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.memory.absence import why_another, why_beside, why_untold
 from genericdp.core.memory.given import modes
 from genericdp.core.memory.given.docks import docks_now
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
 from genericdp.core.memory.given.moves import Moves, lost_of
+from genericdp.core.memory.given.reasons import why_another, why_beside, why_untold
 from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.held import Held, links_to_keep
 from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, ids_by_spot, siblings_of

@@ -1,7 +1,8 @@
 """The reason why a device is absent, as its nodes that are plugged in tell it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,15 @@ from genericdp.core.device import DeviceNumber, UdevDevice
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.siblings.groups import plugged_of
 from genericdp.core.memory.absence import Absence
-from tests.scenes.builders import a_device, a_modem, a_usb_device, a_usb_interface, a_usb_node, a_usb_serial
+from tests.scenes.builders import (
+    a_card,
+    a_device,
+    a_modem,
+    a_usb_device,
+    a_usb_interface,
+    a_usb_node,
+    a_usb_serial,
+)
 from tests.scenes.edits import Node, rule
 from tests.scenes.inventories import inventory_of, the_device
 from tests.scenes.rules import FTDI, FTDI_RULE, MODEM, MODEM_RULE
@@ -127,3 +136,58 @@ def test_a_device_whose_driver_is_unbound_is_unplugged() -> None:
     assert usb is not None
     left = plugged_of([usb, a_usb_interface(usb)])
     assert Absence(left, Inventory()).reason(FTDI, device) == "it is unplugged"
+
+
+NARROW = FTDI_RULE.replace('vendor = "0403"', 'vendor = "9999"')
+
+
+@pytest.mark.parametrize(
+    ("at", "rules", "reason"),
+    [
+        ({"port": "5"}, NARROW, "the rules no longer match it"),
+        ({"port": "5"}, FTDI_RULE, "it is unplugged"),
+        ({"port": "5", "product": "6002"}, NARROW, "it is unplugged"),
+        ({"port": "5", "serial": "S2"}, NARROW, "it is unplugged"),
+    ],
+    ids=["no rule matches it", "it is offered", "another model", "another unit"],
+)
+def test_a_unit_that_was_moved_after_an_edit_is_told_by_its_serial_number(
+    at: Mapping[str, Any], rules: str, reason: str
+) -> None:
+    """If it is offered there under its id, it is not absent."""
+    device, moved = the_device(FTDI_RULE, STICK), a_usb_serial(7, **at)
+    assert Absence(plugged_of([moved]), inventory_of(rules, moved)).reason(FTDI, device) == reason
+
+
+@pytest.mark.parametrize("keys", ['identity = "port"', ""])
+def test_what_is_told_by_its_port_is_not_at_another_one(keys: str) -> None:
+    serial = "A5" if keys else None
+    stick, moved = (a_usb_serial(n, port=port, serial=serial) for n, port in enumerate("25"))
+    device = the_device(f"{FTDI_RULE}{keys}\n", stick)
+    assert Absence(plugged_of([moved]), Inventory()).reason(FTDI, device) == "it is unplugged"
+
+
+def test_a_unit_at_another_port_with_a_mistake_is_told_by_the_mistake() -> None:
+    node, moved = Node(), a_usb_serial(7, port="5", serial="A5")
+    (held,) = node.look(rule(), a_usb_serial(3, port="2", serial="A5"))
+    node.allocate(held)
+    told = node.look(rule("ftdi", 'env = { REV = "{ID_REVISION}" }'), moved)
+    assert told == {held: "it has no property ID_REVISION, which a template uses without a default"}
+
+
+def test_twins_are_not_looked_for_at_other_ports() -> None:
+    first, second = (a_usb_serial(n, port=str(n), serial="A") for n in (1, 2))
+    node = Node()
+    (held,) = node.look(rule(), first)
+    node.allocate(held)
+    node.look(rule(), first, second)
+    narrow = rule(match='{ SUBSYSTEM = "tty", usb = { port = "1" } }')
+    assert node.look(narrow, second)[held] == "it is unplugged"
+
+
+def test_what_no_pod_holds_is_not_the_one_that_a_pod_got() -> None:
+    node, by_part = Node(), rule("ftdi", 'identity = ["PART"]')
+    ids = node.look(rule(), *a_card("2", {0: 0, 1: 1}, 10))
+    node.look(by_part, *a_card("2", {1: 1}, 20))
+    told = node.look(by_part, *a_card("2", {0: 0, 1: 1}, 30))
+    assert {told[id_] for id_ in ids} == {"the device plugged in now may not be the one that had this id"}

@@ -243,7 +243,7 @@ def test_a_unit_with_two_remembered_ids_is_given_to_no_second_pod() -> None:
     node.memory = replace(node.memory, held={fast: node.memory.held[fast]})
     assert node.look(UNITS, in_socket(fast=True, shift=SHIFT))[fast] == "Healthy"
     told = node.look(UNITS, in_socket(shift=SHIFT))
-    assert told.pop(slow) == "the device plugged in now may not be the one that a pod got; delete that pod"
+    assert told.pop(slow) == "the device plugged in now may not be the one that had this id"
     assert told == {fast: "it is unplugged"}
     node.memory = saved.load(saved.dump(node.memory))
     told = node.look(UNITS, in_socket(shift=SHIFT))

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import filterfalse
 
-from genericdp.core.buses.port import Dock, model_of
+from genericdp.core.buses.port import Dock
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.part import has_serial, may_be_twin
-from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path, may_be_model
+from genericdp.core.inventory.part import may_be_twin
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path, locate, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.usb_port import UsbPort
 
@@ -125,15 +125,15 @@ class Absence:
 
         Twins are told apart by their ports.
         """
-        if device.basis == "port" or device.unit in self._inventory.ties:
+        if device.basis == "port":
             return ()
         found = [
             node
             for spot, model in device.spots_with_models
-            if has_serial(spot) and not may_be_twin(self._inventory.twins, spot, model)
+            if not may_be_twin(self._inventory.twins, spot, model)
             for port in self._ports.get((spot.serial, spot.within), ())
             for node in self._plugged.nodes_at(spot._replace(port=port))
-            if (usb := node.usb_device) is None or may_be_model(model, model_of(usb))
+            if may_be_model(model, locate(node).model)
         ]
         return () if any(node.sys_path in self._ids for node in found) else found
 

@@ -241,7 +241,7 @@ def held_links(
         # If all of its nodes are there, what is where they were may be another unit.
         are_all = still and len(still) >= len({*mine[id_].device.spots} - mine[id_].not_given)
         several = (
-            (by_number[spot],) if spot in by_number else plugged.nodes_at(spot, mine[id_].sure_dock_of(spot))
+            (by_number[spot],) if spot in by_number else plugged.nodes_at(spot, mine[id_].dock_of(spot))
             for spot in (*(still if are_all else spots), *moved.get(id_, ()))
         )
         paths = dict.fromkeys(node.device_node for node in chain.from_iterable(several) if node.device_node)

@@ -60,13 +60,13 @@ class Remembered:
     given: Mapping[str, Part] = field(default_factory=dict)
 
     def dock_of(self, spot: Spot) -> Dock | None:
-        """The dock at one of its spots, or the last one that could be read."""
-        return self.device.docks.get(spot) or self.docks.get(spot)
-
-    def sure_dock_of(self, spot: Spot) -> Dock | None:
         """The dock at one of its spots. None if its properties say that it may be in another one by now."""
-        is_moved = self.device.key_hash and spot in self.device.spots
-        return self.device.docks.get(spot) if is_moved else self.dock_of(spot)
+        is_here = self.device.key_hash and spot in self.device.spots
+        return self.device.docks.get(spot) if is_here else self.last_dock_of(spot)
+
+    def last_dock_of(self, spot: Spot) -> Dock | None:
+        """The dock at one of its spots, or the last one there that could be read."""
+        return self.device.docks.get(spot) or self.docks.get(spot)
 
     @property
     def parts(self) -> Mapping[str, Part]:
@@ -135,7 +135,7 @@ class Whereabouts:
     def _are_told_apart(self, spot: Spot, other: Spot, device: Device, id_: str) -> bool:
         """Whether another dock is there than when a remembered device (`id_`) was."""
         dock = device.docks.get(spot)
-        return dock is not None and are_two_docks(dock, self._devices[id_].sure_dock_of(other))
+        return dock is not None and are_two_docks(dock, self._devices[id_].dock_of(other))
 
     def at_other_ports(self, spot: Spot, model: str, device: Device) -> Mapping[str, bool]:
         """The devices that have or had this node of the unit (device, model) at another port.
@@ -165,7 +165,7 @@ class Whereabouts:
         for id_, known in self._devices.items():
             # Where another model is now, the one that a pod got may come back, too.
             for spot, model in (*known.spots.items(), *known.missing):
-                for key in _keys_of(spot, known.dock_of(spot), known.device.key_hash):
+                for key in _keys_of(spot, known.last_dock_of(spot), known.device.key_hash):
                     found.setdefault(key, []).append((spot, model, id_))
         return found
 

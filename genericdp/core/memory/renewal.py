@@ -201,7 +201,7 @@ class Renewal:
 
     def _now_at(self, spot: Spot, model: str, device: Device, moves: Moves) -> Spot | None:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
-        dock = self.devices[device.id].sure_dock_of(spot)
+        dock = self.devices[device.id].dock_of(spot)
         if self.plugged.is_taken(spot, dock) and not self._has_left(device.id, spot, is_part=True):
             return spot
         if is_of_number(spot) or any(spot.of_all == each.of_all for each in device.before):

@@ -1,12 +1,19 @@
 """A dock with a serial number, whose parts have none, is known at any port under any name."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
 
+from genericdp.core.buses.port import Dock, may_be_in
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.place import locate
+from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.place import Spot, locate
+from genericdp.core.inventory.siblings.groups import plugged_of
+from genericdp.core.memory.given.docks import docks_now
+from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import a_usb_node
 from tests.scenes.edits import Node, rule
@@ -466,20 +473,23 @@ def test_a_dock_behind_a_hub_may_be_the_same_one_although_its_serial_number_cann
 
 
 @pytest.mark.parametrize(
-    ("serial", "product", "taken"),
+    ("port", "serial", "product", "taken"),
     [
-        ("", "d0cc", ["D1"]),
-        ("D2", "d0cc", []),
-        ("", "aaaa", []),
+        ("4", "", "d0cc", ["D1"]),
+        ("4", "D2", "d0cc", []),
+        ("4", "D1", "d0cc", []),
+        ("4", "", "aaaa", []),
+        ("3", "", "d0cc", ["D1"]),
+        ("3", "", "aaaa", []),
     ],
 )
 def test_a_dock_moves_with_a_device_if_its_id_says_that_it_is_the_same_and_the_dock_may_be(
-    serial: str, product: str, taken: list[str]
+    port: str, serial: str, product: str, taken: list[str]
 ) -> None:
     node = Node()
     (id_,) = node.look(rule("x", BY_COLOR), a_part("3", 10, "D1"))
     node.allocate(id_)
-    assert node.look(rule("x", BY_COLOR), a_part("4", 20, serial, product)) == {id_: "Healthy"}
+    assert node.look(rule("x", BY_COLOR), a_part(port, 20, serial, product)) == {id_: "Healthy"}
     assert [dock.serial for dock in node.memory.devices[id_].docks.values()] == taken
 
 
@@ -550,3 +560,80 @@ def test_what_a_pod_has_in_a_dock_stays_when_what_another_pod_took_out_of_the_do
     got = {link: path for link, path in node.links().items() if not link.startswith(red)}
     assert node.look(rules, *at("1.1", 30, "blue")) == {**told, red: "it is unplugged"}
     assert {link: path for link, path in node.links().items() if not link.startswith(red)} == got
+
+
+def test_the_dock_of_a_device_by_property_is_known_only_while_it_can_be_read() -> None:
+    here, before = Spot("2.1", "", "if00"), Spot("3.1", "", "if00")
+    dock, last = Dock("D1", "1d50:d0cc", "1"), Dock("D2", "1d50:d0cc", "1")
+    device = Device("x", spots=(here,), key_hash="red")
+    known = Remembered("x", device, earlier={before: ""}, docks={here: last, before: last})
+    assert [known.dock_of(spot) for spot in (here, before)] == [None, last]
+    assert [known.last_dock_of(spot) for spot in (here, before)] == [last, last]
+    read = replace(known, device=replace(device, docks={here: dock}))
+    assert [read.dock_of(here), read.last_dock_of(here)] == [dock, dock]
+    by_port = replace(known, device=replace(device, key_hash=""))
+    assert by_port.dock_of(here) == last
+
+
+@pytest.mark.parametrize(
+    ("serial", "moved", "key_hash", "within", "docks"),
+    [
+        # It moved with its unit to a hub that may be the dock.
+        ("", True, "", "if00", ["4.1"]),
+        ("D1", True, "", "if00", []),
+        ("H4", True, "", "if00", []),
+        # Nobody knows where it is, unless the id says so.
+        ("", False, "", "if00", []),
+        ("", False, "red", "if00", ["4.1"]),
+        ("", False, "red", "if01", []),
+        # It was lost where another dock is now.
+        ("H4", None, "", "if01", ["3.1"]),
+    ],
+)
+def test_a_node_is_in_its_last_dock_where_it_may_be(
+    serial: str, moved: bool | None, key_hash: str, within: str, docks: list[str]
+) -> None:
+    was, part = locate(a_part("3", 10, "D1")).spot, a_part("3" if moved is None else "4", 20, serial)
+    dock, place = Dock("D1", "0403:d0cc", "1"), locate(part)
+    known = Remembered("x", Device("x", spots=(was._replace(within=within),), docks={was: dock}))
+    known = replace(known, docks={known.device.spots[0]: dock})
+    read = {place.spot: place.dock} if place.dock else {}
+    device = Device("x", spots=(place.spot,), key_hash=key_hash, docks=read)
+    now = {known.device.spots[0]: known.device.spots[0] if moved is None else place.spot if moved else None}
+    found = docks_now(known, device, now, plugged_of([part]))
+    assert [spot.port.rpartition(" ")[2] for spot in found] == docks
+    assert {*found.values()} <= {dock}
+
+
+@pytest.mark.parametrize(
+    ("serial", "model", "at", "may_be"),
+    [
+        ("", "0403:d0cc", "1", True),
+        ("D1", "0403:d0cc", "1", True),
+        ("H4", "0403:d0cc", "1", False),
+        ("", "0403:d0cd", "1", False),
+        ("", "0403:d0cc", "2", False),
+    ],
+)
+def test_a_unit_may_be_in_a_dock_of_its_model_at_its_port(
+    serial: str, model: str, at: str, *, may_be: bool
+) -> None:
+    usb = a_part("3", 10, serial).usb_device
+    assert usb is not None
+    assert may_be_in(usb, Dock("D1", model, at)) is may_be
+
+
+def test_a_dock_that_cannot_be_read_is_saved_for_a_release_that_knows_none_such() -> None:
+    """It reads what it knows, and no dock at a spot where none is certain."""
+    here, before = Spot("2.1", "", "if00"), Spot("3.1", "", "if00")
+    dock = Dock("D1", "0403:d0cc", "1")
+    known = Remembered(
+        "example.com/x",
+        Device("x", links=("x",), spots=(here,)),
+        earlier={before: ""},
+        docks={here: dock, before: dock},
+    )
+    saved = json.loads(dump(Memory({"x": known})))["devices"]["x"]
+    assert [spot[0] for spot, _ in saved["docks"]] == ["3.1"]
+    assert [spot[0] for spot, _ in saved["unread_docks"]] == ["2.1"]
+    assert load(dump(Memory({"x": known}))).devices["x"].docks == known.docks

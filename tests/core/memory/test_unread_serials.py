@@ -465,3 +465,14 @@ def test_it_waits_in_the_mode_that_a_pod_got_and_in_its_last_one(
         restart(node)
     node.look(rules)
     assert healthy(node.look(rules, *at(port, 3, None, product))) == set()
+
+
+def test_a_unit_is_not_looked_for_where_another_unit_of_its_kit_was() -> None:
+    parts = '{ SUBSYSTEM = "tty", parent = { "ATTR{serial}" = ["A5", "B6"] } }'
+    rules = rule("ftdi", 'group_by = "all"', match=parts) + rule("any")
+    other = at("2", 1, "B6", "7000")
+    node, _ = held(rules, *at("1", 0, "A5"), *other)
+    node.look(rules, *at("1", 0, "A5", "6002"), *other)
+    node.look(rules)
+    assert len(healthy(node.look(rules, *at("2", 2, None)))) == 1
+    assert healthy(node.look(rules, *at("1", 3, None))) == set()

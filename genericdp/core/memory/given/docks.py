@@ -31,7 +31,7 @@ def docks_now(
     return {
         now: dock
         for was, now in (*moved.items(), *_of_only_node(known.device, device))
-        if now is not None and now not in device.docks and (dock := known.dock_of(was))
+        if now is not None and now not in device.docks and (dock := known.last_dock_of(was))
         if (now == was and now not in here) or _may_be_in(dock, now, device, plugged)
     }
 

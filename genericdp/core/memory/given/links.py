@@ -141,7 +141,7 @@ def taken_of(known: Remembered, now: Device, plugged: Plugged) -> Iterator[Spot]
     """The spots where links of a device led that are in use now, unless another model is there."""
     was, here = known.spots, dict(now.spots_with_models)
     alike = (spot for spot in known.led.values() if may_be_model(was[spot], here.get(spot, "")))
-    return (spot for spot in alike if plugged.is_taken(spot, known.sure_dock_of(spot)))
+    return (spot for spot in alike if plugged.is_taken(spot, known.dock_of(spot)))
 
 
 def _leads_to_sibling(known: Remembered, device: Device, stayed: Mapping[Spot, Collection[int]]) -> bool:

@@ -95,7 +95,7 @@ class Units:
             if (port != before.port or len(spots) == 1)
             and usb.sys_path != now.sys_path
             and not any(_differ(name, usb, now) for name in told_by)
-            and not (known is not None and are_two_docks(known.sure_dock_of(before), dock_of(usb)))
+            and not (known is not None and are_two_docks(known.dock_of(before), dock_of(usb)))
         )
         return next(units, "")
 

@@ -164,8 +164,8 @@ def _in_other_modes(id_: str, known: Remembered) -> Iterator[_Had]:
     """What a pod got of a unit that has changed its model since, at the port where the unit was last."""
     for part, model in known.missing:
         for own in known.spots:
-            if own.serial == part.serial:
-                yield _Had(id_, own._replace(within=part.within, number=part.number), model)
+            if own._replace(port="") == part:
+                yield _Had(id_, own, model)
 
 
 def _by_port(found: Iterator[_Had]) -> Mapping[str, Sequence[_Had]]:

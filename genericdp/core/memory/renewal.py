@@ -181,7 +181,7 @@ class Renewal:
     ) -> tuple[Mapping[Spot, str], Mapping[Spot, Dock]]:
         """Where nodes are that a pod may still have although the device lost them, with models and docks."""
         if (device.spots, device.also) == (known.device.spots, known.device.also):
-            return known.earlier, docks_now(known, device, {at: at for at in known.spots}, self.plugged)
+            return known.earlier, known.docks
         here = {*device.spots}
         # A container keeps its number, which any path may get. After a boot, only that of a lost path counts.
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)

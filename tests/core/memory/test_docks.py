@@ -595,14 +595,27 @@ def test_a_node_is_in_its_last_dock_where_it_may_be(
 ) -> None:
     was, part = locate(a_part("3", 10, "D1")).spot, a_part("3" if moved is None else "4", 20, serial)
     dock, place = Dock("D1", "0403:d0cc", "1"), locate(part)
-    known = Remembered("x", Device("x", spots=(was._replace(within=within),), docks={was: dock}))
-    known = replace(known, docks={known.device.spots[0]: dock})
+    before = was._replace(within=within)
+    known = Remembered("x", Device("x", spots=(before,)), docks={before: dock})
     read = {place.spot: place.dock} if place.dock else {}
     device = Device("x", spots=(place.spot,), key_hash=key_hash, docks=read)
-    now = {known.device.spots[0]: known.device.spots[0] if moved is None else place.spot if moved else None}
-    found = docks_now(known, device, now, plugged_of([part]))
+    now = before if moved is None else place.spot if moved else None
+    found = docks_now(known, device, {before: now}, plugged_of([part]))
     assert [spot.port.rpartition(" ")[2] for spot in found] == docks
     assert {*found.values()} <= {dock}
+
+
+@pytest.mark.parametrize(("product", "docks"), [("d0cc", ["D1"]), ("aaaa", [])])
+def test_what_an_edit_took_from_a_device_is_in_the_last_dock_if_the_device_may_be(
+    product: str, docks: list[str]
+) -> None:
+    was, part = locate(a_part("3", 10, "D1")).spot, a_part("4", 20, "", product)
+    dock, now = Dock("D1", "0403:d0cc", "1"), locate(part).spot
+    lost = was._replace(within="if01")
+    known = Remembered("x", Device("x", spots=(lost,)), docks={lost: dock})
+    moved = {lost: now._replace(within="if01")}
+    found = docks_now(known, Device("x", spots=(now,)), moved, plugged_of([part]))
+    assert [each.serial for each in found.values()] == docks
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from genericdp.core.explain.survey import Survey
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.claims import Claims
 from genericdp.core.inventory.plugged import ALL_READ
-from genericdp.core.memory.absence import NOT_MATCHED
+from genericdp.core.memory.absence import WITHOUT_RULE
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from genericdp.core.rules.node_names import NO_NAMES, NodeNames, names_in
@@ -150,7 +150,7 @@ def affected(
         Affected(name, device.id, device.reason)
         for name, offer in inventory.offers.items()
         for device in offer.devices
-        if device.reason == NOT_MATCHED and device.id in held
+        if device.reason in WITHOUT_RULE and device.id in held
     ]
     if are_all:
         lost += [Affected(orphan.resource, orphan.id, NOT_DEFINED) for orphan in inventory.orphans]

@@ -112,7 +112,10 @@ def dock_of(usb: UdevDevice) -> Dock | None:
 
 
 def may_be_in(usb: UdevDevice, dock: Dock) -> bool:
-    """Whether a USB device may be at its place in a dock whose serial number cannot be read now."""
+    """Whether a USB device may be at its place in this dock.
+
+    A hub of its model is there, and no serial number says that it is another one.
+    """
     hubs = (hub for hub in usb.ancestors() if usb.sys_name == f"{hub.sys_name}.{dock.at}")
     return not are_two_docks(dock_of(usb), dock) and any(model_of(hub) == dock.model for hub in hubs)
 

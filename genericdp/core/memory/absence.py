@@ -1,4 +1,4 @@
-"""Why a device is not offered that was: it has left, or its rules or its id have changed.
+"""Why a device that was offered is not offered now.
 
 The rules of this file:
 
@@ -27,8 +27,10 @@ UNPLUGGED = "it is unplugged"
 UNREAD = "it may be one of the devices that cannot be read"
 #: The reason of one whose id alone is known.
 NOTHING_KNOWN = "only its id is known"
-#: The reason of one that is plugged in, and that no rule takes.
+#: The reasons of one that is plugged in, and that no rule takes: at its port, and at another one.
 NOT_MATCHED = "the rules no longer match it"
+NOT_MATCHED_THERE = f"{UNPLUGGED} at its port, and no rule matches it where it is now"
+WITHOUT_RULE = (NOT_MATCHED, NOT_MATCHED_THERE)
 
 #: How many ids one reason names.
 _MOST_IDS = 3
@@ -36,9 +38,12 @@ _MOST_IDS = 3
 _NOTHING: Mapping[str, str] = {}
 
 _WHY_PORTS = "but there were two such units: plug this one in at its old port"
+#: Whether a pod may hold a device -> why it is in doubt.
+_IN_DOUBT = {
+    True: "the device plugged in now may not be the one that a pod got; delete that pod",
+    False: "the device plugged in now may not be the one that had this id",
+}
 _OR_IN_DOUBT = "or it is one of several that look alike: plug it in again at its old port, or delete that pod"
-_IN_DOUBT = "the device plugged in now may not be the one that a pod got; delete that pod"
-_NOT_TOLD = "the device plugged in now may not be the one that had this id"
 
 
 class Absence:
@@ -63,29 +68,26 @@ class Absence:
         """Why the resource does not offer the device. `is_held`: whether a pod may hold it."""
         if not device.spots:
             return NOTHING_KNOWN
-        nodes: Sequence[UdevDevice] = [
-            node for spot in device.spots for node in self._nodes_at(spot, device.docks.get(spot))
-        ]
+        nodes = [node for spot in device.spots for node in self._nodes_at(spot, device.docks.get(spot))]
         if not nodes and (id_ := self._found_under(device)):
             return f"its id is now {id_}"
         if not nodes and (
             ids := sorted({id_ for spot in device.spots for id_ in self._before.get(spot.of_all, ())})
         ):
             if device.id in ids:
-                return _IN_DOUBT if is_held else _NOT_TOLD
+                return _IN_DOUBT[is_held]
             return f"this release tells such devices apart; its id may now be {' or '.join(ids[:_MOST_IDS])}"
-        nodes = nodes or self._elsewhere(device)
         if not nodes:
             # One that was there, and that is not found now, has gone, unless something else may be it.
             may_be_there = any(map(self._plugged.is_unread, device.spots))
             may_be_anywhere = self._plugged.unread and not device.nodes
-            return UNREAD if may_be_there or may_be_anywhere else self._unplugged(device)
+            return UNREAD if may_be_there or may_be_anywhere else self._unplugged(resource, device)
         if not all(node.initialized for node in nodes):
             return "udev has not finished with it"
         reasons = (self._refusals.get((resource, node.device_node or "")) for node in nodes)
         refusal = next(filter(None, reasons), None)
-        if refusal is None and any(self._is_in_doubt(spot) for spot in device.spots):
-            return _IN_DOUBT if is_held else _NOT_TOLD
+        if refusal is None and any(map(self._is_in_doubt, device.spots)):
+            return _IN_DOUBT[is_held]
         return refusal or self._by_ids(device, nodes, is_held=is_held)
 
     def also(self, device: Device) -> tuple[Spot, ...]:
@@ -120,22 +122,28 @@ class Absence:
         # Udev may have come to know what was a bare node.
         return self._by_path.get(spot.port, ()) if not nodes and is_of_path(spot) else nodes
 
-    def _elsewhere(self, device: Device) -> Sequence[UdevDevice]:
-        """The nodes of a device that is plugged in at another port, where no rule takes them any more.
+    def _why_elsewhere(self, resource: str, device: Device) -> str:
+        """Why the resource does not offer a device at another port; "" if it is not known to be at one.
 
-        Twins are told apart by their ports.
+        What is offered there may be another unit. Its own id says for which pod it waits.
         """
-        if device.basis == "port":
-            return ()
-        found = [
-            node
-            for spot, model in device.spots_with_models
-            if not may_be_twin(self._inventory.twins, spot, model)
-            for port in self._ports.get((spot.serial, spot.within), ())
-            for node in self._plugged.nodes_at(spot._replace(port=port))
-            if may_be_model(model, locate(node).model)
-        ]
-        return () if any(node.sys_path in self._ids for node in found) else found
+        found = list[UdevDevice]()
+        for spot, model in device.spots_with_models if device.basis != "port" else ():
+            there = [] if may_be_twin(self._inventory.twins, spot, model) else self._nodes_like(spot, model)
+            if not there:
+                return ""
+            found += there
+        if not found or any(node.sys_path in self._ids or not node.initialized for node in found):
+            return ""
+        refusals = (self._refusals.get((resource, node.device_node or "")) for node in found)
+        refusal = next(filter(None, refusals), "")
+        return f"{UNPLUGGED} at its port; where it is now, {refusal}" if refusal else NOT_MATCHED_THERE
+
+    def _nodes_like(self, spot: Spot, model: str) -> list[UdevDevice]:
+        """The nodes of a unit of a model, at any port, with the serial number at a spot."""
+        ports = self._ports.get((spot.serial, spot.within), ())
+        nodes = (node for port in ports for node in self._plugged.nodes_at(spot._replace(port=port)))
+        return [node for node in nodes if may_be_model(model, locate(node).model)]
 
     @cached_property
     def _ports(self) -> Mapping[tuple[str, str], Sequence[str]]:
@@ -151,7 +159,7 @@ class Absence:
         nodes = (node for group in self._plugged.groups.values() for node in group)
         return {node.device_node or "": (node,) for node in nodes}
 
-    def _unplugged(self, device: Device) -> str:
+    def _unplugged(self, resource: str, device: Device) -> str:
         """The reason of a device that has gone, as far as anybody can tell: it may be what looks like it."""
         if device.id in self._lacking:
             return f"{UNPLUGGED}, or it is {self._lacking[device.id]}"
@@ -160,7 +168,7 @@ class Absence:
         twins = self._twins.get(device.unit, ()) if device.unit in self._inventory.ties else ()
         twin = next((each.id for each in twins if each.port != device.port), "")
         if not twin:
-            return UNPLUGGED
+            return self._why_elsewhere(resource, device) or UNPLUGGED
         at = f" (USB port {port.chain})" if (port := UsbPort.of_exact(device.port)) else ""
         return f"{UNPLUGGED}; {twin} has the same identity, {_WHY_PORTS}{at}"
 
@@ -270,7 +278,7 @@ class Absence:
             more = ", …" if len(ids) > _MOST_IDS else ""
             return f"its ids are now {', '.join(sorted(ids)[:_MOST_IDS])}{more}"
         if len(ids) > 1 or device.id in ids or self._is_now_a_sibling(device):
-            return _IN_DOUBT if is_held else _NOT_TOLD
+            return _IN_DOUBT[is_held]
         return f"its id is now {ids.pop()}"
 
     def _is_now_a_sibling(self, device: Device) -> bool:

@@ -20,7 +20,7 @@ from genericdp.core.inventory.inventory import NO_RULE, Inventory, Orphan, Refus
 from genericdp.core.inventory.offer import Device, Health, Offer, in_order
 from genericdp.core.inventory.past import Siblings
 from genericdp.core.inventory.plugged import NOTHING_PLUGGED, Plugged
-from genericdp.core.memory.absence import NOT_MATCHED, Absence
+from genericdp.core.memory.absence import WITHOUT_RULE, Absence
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import (
     held_links,
@@ -225,7 +225,7 @@ class _Leaving:
             if not self.forget or self.left(known, resource) is None:
                 why = self.absence.reason(known.resource, known.device, is_held=id_ in self.held)
                 absent[id_] = self.tombstone(
-                    known, NO_RULE if resource is None and why == NOT_MATCHED else why
+                    known, NO_RULE if resource is None and why in WITHOUT_RULE else why
                 )
         return absent
 

@@ -43,8 +43,8 @@ class Remembered:
     listed           False if the list has no room for it; it is remembered only for its withdrawn ids
     is_of_this_boot  False if it was certainly not seen since the last boot: no pod has a node of it
     not_given        spots that came to it since a pod got it, and that the pod did not get
-    docks            the docks at the spots in `earlier`, see `Device`, and those that the device was in when
-                     the serial number of the dock could be read the last time, if it cannot be read now
+    docks            the docks at the spots in `earlier`, see `Device`; where the serial number of a dock
+                     cannot be read now, the last dock of the device that could be read
     given            link -> the node that a pod got under it; {} until the device changes, and if
                      the rule does not identify it by serial number
     """
@@ -60,7 +60,11 @@ class Remembered:
     given: Mapping[str, Part] = field(default_factory=dict)
 
     def dock_of(self, spot: Spot) -> Dock | None:
-        """The dock at one of its spots. None if its properties say that it may be in another one by now."""
+        """The dock at one of its spots.
+
+        What is identified by properties may have been moved to another dock than the last one that could be
+        read.
+        """
         is_here = self.device.key_hash and spot in self.device.spots
         return self.device.docks.get(spot) if is_here else self.last_dock_of(spot)
 

@@ -84,6 +84,16 @@ def test_a_unit_whose_twin_is_still_there_is_unplugged_all_the_same() -> None:
     assert "unplug" in node.due(13.0)
 
 
+@pytest.mark.parametrize("is_seen_to_leave", [False, True])
+def test_a_unit_at_a_port_where_no_rule_matches_it_is_unplugged(*, is_seen_to_leave: bool) -> None:
+    node = Node(rules=FTDI_RULE.replace("vendor", 'port = "2", vendor') + 'on_unplug = "stop"\n')
+    node.see(0.0, STICK)
+    if is_seen_to_leave:
+        node.see(10.0)
+    node.see(10.0, a_usb_serial(3, serial="A", port="5"))
+    assert node.due(13.0) == ["unplug"]
+
+
 def test_a_device_that_flaps_is_judged_only_when_it_rests() -> None:
     node = Node()
     for now in range(10):

@@ -138,23 +138,24 @@ def test_a_device_whose_driver_is_unbound_is_unplugged() -> None:
     assert Absence(left, Inventory()).reason(FTDI, device) == "it is unplugged"
 
 
+MOVED_AWAY = "it is unplugged at its port, and no rule matches it where it is now"
 NARROW = FTDI_RULE.replace('vendor = "0403"', 'vendor = "9999"')
 
 
 @pytest.mark.parametrize(
     ("at", "rules", "reason"),
     [
-        ({"port": "5"}, NARROW, "the rules no longer match it"),
-        ({"port": "5"}, FTDI_RULE, "it is unplugged"),
+        ({"port": "5"}, NARROW, MOVED_AWAY),
+        ({"port": "5"}, FTDI_RULE.replace("ftdi", "uart"), "it is unplugged"),
         ({"port": "5", "product": "6002"}, NARROW, "it is unplugged"),
         ({"port": "5", "serial": "S2"}, NARROW, "it is unplugged"),
     ],
-    ids=["no rule matches it", "it is offered", "another model", "another unit"],
+    ids=["no rule matches it", "another resource takes it", "another model", "another unit"],
 )
 def test_a_unit_that_was_moved_after_an_edit_is_told_by_its_serial_number(
     at: Mapping[str, Any], rules: str, reason: str
 ) -> None:
-    """If it is offered there under its id, it is not absent."""
+    """What another resource takes may be another unit there."""
     device, moved = the_device(FTDI_RULE, STICK), a_usb_serial(7, **at)
     assert Absence(plugged_of([moved]), inventory_of(rules, moved)).reason(FTDI, device) == reason
 
@@ -172,7 +173,18 @@ def test_a_unit_at_another_port_with_a_mistake_is_told_by_the_mistake() -> None:
     (held,) = node.look(rule(), a_usb_serial(3, port="2", serial="A5"))
     node.allocate(held)
     told = node.look(rule("ftdi", 'env = { REV = "{ID_REVISION}" }'), moved)
-    assert told == {held: "it has no property ID_REVISION, which a template uses without a default"}
+    mistake = "it has no property ID_REVISION, which a template uses without a default"
+    assert told == {held: f"it is unplugged at its port; where it is now, {mistake}"}
+    told = node.look(rule("ftdi", 'env = { REV = "{ID_REVISION}" }'), replace(moved, initialized=False))
+    assert told == {held: "it is unplugged"}
+
+
+def test_a_kit_of_which_only_a_part_was_moved_is_unplugged() -> None:
+    sticks = [a_usb_serial(n, port=str(n), serial=f"S{n}") for n in (1, 2)]
+    device = the_device(rule("x", 'group_by = "all"'), *sticks)
+    moved = [a_usb_serial(n, port=str(n), serial=f"S{n - 2}") for n in (3, 4)]
+    for here, reason in ((moved, MOVED_AWAY), (moved[:1], "it is unplugged")):
+        assert Absence(plugged_of(here), Inventory()).reason("example.com/x", device) == reason
 
 
 def test_twins_are_not_looked_for_at_other_ports() -> None:
@@ -191,3 +203,16 @@ def test_what_no_pod_holds_is_not_the_one_that_a_pod_got() -> None:
     node.look(by_part, *a_card("2", {1: 1}, 20))
     told = node.look(by_part, *a_card("2", {0: 0, 1: 1}, 30))
     assert {told[id_] for id_ in ids} == {"the device plugged in now may not be the one that had this id"}
+
+
+def test_what_had_an_id_of_an_earlier_release_is_told_to_delete_a_pod_only_if_one_has_it() -> None:
+    device = replace(the_device(FTDI_RULE, STICK), also=())
+    inventory = inventory_of(FTDI_RULE, STICK)
+    ((name, offer),) = inventory.offers.items()
+    now = tuple(replace(each, before=device.spots, spots=(), also=()) for each in offer.devices)
+    inventory = replace(inventory, offers={name: replace(offer, devices=now)})
+    absence = Absence(plugged_of([]), inventory)
+    held = "the device plugged in now may not be the one that a pod got; delete that pod"
+    assert absence.reason(FTDI, device) == held
+    free = "the device plugged in now may not be the one that had this id"
+    assert absence.reason(FTDI, device, is_held=False) == free

@@ -1,15 +1,17 @@
-"""The docks in which nodes of a device are, although the serial numbers of these docks cannot be read now.
+"""The docks in which the nodes of a held device are, or were when that could be told.
 
 The rules of this file:
 
 * The kernel reads the serial number of a dock once, when it is plugged in. If that fails, it may be any dock
   of its model, so also the last one in which the node was.
-* What is not behind such a hub has left its dock.
+* What is plugged in where no such hub is has left its dock.
+* A node that the device has lost was in the dock in which it was last.
 """
 
 from collections.abc import Iterator, Mapping
 
 from genericdp.core.buses.port import Dock, may_be_in
+from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Plugged
@@ -27,12 +29,14 @@ def docks_now(
     """
     if not (known.docks or known.device.docks):
         return {}
-    here = {*device.spots}
+    here, units = {*device.spots}, _units_by_port(device, plugged)
     return {
         now: dock
         for was, now in (*moved.items(), *_of_only_node(known.device, device))
         if now is not None and now not in device.docks and (dock := known.last_dock_of(was))
-        if (now == was and now not in here) or _may_be_in(dock, now, device, plugged)
+        if (now == was and now not in here)
+        or now.port not in units
+        or any(may_be_in(usb, dock) for usb in units[now.port])
     }
 
 
@@ -42,8 +46,10 @@ def _of_only_node(was: Device, now: Device) -> Iterator[tuple[Spot, Spot]]:
         yield was.spots[0], now.spots[0]
 
 
-def _may_be_in(dock: Dock, spot: Spot, device: Device, plugged: Plugged) -> bool:
-    """Whether what a device has at the port of a spot, if anything, may be in a dock."""
-    there = (node for at in device.spots if at.port == spot.port for node in plugged.nodes_at(at))
-    units = [usb for node in there if (usb := node.usb_device) is not None]
-    return not units or any(may_be_in(usb, dock) for usb in units)
+def _units_by_port(device: Device, plugged: Plugged) -> Mapping[str, list[UdevDevice]]:
+    found: dict[str, list[UdevDevice]] = {}
+    for spot in device.spots:
+        for node in plugged.nodes_at(spot):
+            if (usb := node.usb_device) is not None:
+                found.setdefault(spot.port, []).append(usb)
+    return found

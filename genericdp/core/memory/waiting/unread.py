@@ -5,8 +5,8 @@ The rules of this file:
 * The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, it has
   none. So a device may be the one that a pod holds if it has the same model and port, and exactly one of the
   two has a serial number. It waits until the held one is found elsewhere.
-* Where the unit of a pod was last seen is also known from the id that edited rules gave it since. It may be
-  in the mode, that is of the model, that the pod got, or that it had last.
+* Where the unit of a pod was last seen is also known from the id that edited rules gave it since. It may
+  come back in the mode (as the model) that the pod got, or in its last one.
 * None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again
   anyway. Under an id that was known before, only the node that the pod holds waits.
 * The device descriptor is not evidence: a chip that could not read its configuration reports that it has no
@@ -162,10 +162,10 @@ def _had_of(id_: str, device: Device) -> Iterator[_Had]:
 
 def _in_other_modes(id_: str, known: Remembered) -> Iterator[_Had]:
     """What a pod got of a unit that has changed its model since, at the port where the unit was last."""
-    for part, model in known.missing:
-        for own in known.spots:
-            if own._replace(port="") == part:
-                yield _Had(id_, own, model)
+    last: dict[Spot, list[Spot]] = {}
+    for spot in known.spots if known.given else ():
+        last.setdefault(spot._replace(port=""), []).append(spot)
+    return (_Had(id_, spot, model) for part, model in known.missing for spot in last.get(part, ()))
 
 
 def _by_port(found: Iterator[_Had]) -> Mapping[str, Sequence[_Had]]:

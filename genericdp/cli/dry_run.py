@@ -130,9 +130,12 @@ class DryRun:
     async def run(
         self, rule_files: RuleFiles, requests: Sequence[Request], runtime: str, seconds: float | None
     ) -> bool:
-        """Run until Ctrl-C, or for so many seconds. Returns whether every container got its devices."""
+        """Run until Ctrl-C, or for so many seconds. Returns whether every container got its devices.
+
+        It also ends when its terminal is closed (SIGHUP, see signal(7)).
+        """
         running = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             running.add_signal_handler(number, self._ended.set)
         root = os.path.dirname(self._settings.kubelet_dir)
         # The CDI devices of the machine are those of its pods, too.
@@ -146,7 +149,6 @@ class DryRun:
                 usb_reset=self._see_reset,
                 on_step=lambda _: ready.set(),
             )
-            running.add_signal_handler(signal.SIGHUP, daemon.reload)
             serving = asyncio.ensure_future(daemon.run())
             try:
                 missing = await _until_registered(kubelet, daemon, ready)

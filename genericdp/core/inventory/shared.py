@@ -4,11 +4,12 @@ The rules of this file:
 
 * Only the match of a shared node table decides which nodes these are, wherever they sit.
 * A node has one link for all resources that share it. No device has a link of that name.
+* Siblings are told apart as those of devices are: a link that a pod got does not lead to another one.
 * Without a node for a table that is not optional, no device of the resource is Healthy.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from genericdp.core.buses.kernel_name import stem_of
@@ -19,6 +20,8 @@ from genericdp.core.inventory.group import Member
 from genericdp.core.inventory.identity import hash_of, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.offer import Device, Health, Node
+from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import MissingPropertyError
 
@@ -91,7 +94,7 @@ def shared_nodes(
         before = len(nodes)
         for member in sorted(members.get(index, ()), key=_order):
             try:
-                nodes.append(_node(member, node_of))
+                nodes.append(_node(member, node_of, claims.plugged))
                 reasons.append(member.fault)
             except _RefusedError as error:
                 path = member.device.device_node or ""
@@ -111,12 +114,14 @@ class _RefusedError(Exception):
     """A node that matches is not given out; the message says why."""
 
 
-def _node(member: Member, node_of: Callable[[Member, str], Node]) -> Node:
+def _node(member: Member, node_of: Callable[[Member, str], Node], plugged: Plugged) -> Node:
     resource = member.claim.resource
     if reason := why_refused(member.device, resource):
         raise _RefusedError(reason)
     if what := member.place.untold:
         raise _RefusedError(f"nothing shows which {what} it is")
+    if plugged.is_in_doubt(member.place.spot):
+        raise _RefusedError("it cannot be told apart from another one, which a pod may still have")
     try:
         node = node_of(member, _link(member))
     except MissingPropertyError as error:
@@ -133,4 +138,14 @@ def _link(member: Member) -> str:
     is_virtual = place.unit is device and place.port.readable == device.sys_name
     if (is_virtual or device.is_bare) and _PLAIN.fullmatch(device.devname) is not None:
         return f"{SHARED}+{device.devname.replace('/', '+')}"
-    return f"{SHARED}+{stem_of(device)[:_STEM_LENGTH]}@{hash_of(*place.spot)[:_MARK_LENGTH]}"
+    return f"{SHARED}+{stem_of(device)[:_STEM_LENGTH]}@{mark_of(place.spot)}"
+
+
+def mark_of(spot: Spot) -> str:
+    """How the name of the link to a shared node at a spot ends, unless it is named after a virtual device."""
+    return hash_of(*spot)[:_MARK_LENGTH]
+
+
+def marks_in(links: Iterable[str]) -> Iterator[str]:
+    """The ends of these names (`mark_of`), of those that are names of links to shared nodes."""
+    return (link.rpartition("@")[2] for link in links if is_shared_link(link))

@@ -22,10 +22,10 @@ from genericdp.core.inventory.past import (
 )
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
-from genericdp.core.memory.given.links import GivenLinks
+from genericdp.core.memory.given.links import GivenLinks, SharedByPods
 from genericdp.core.memory.given.parts import as_given
 from genericdp.core.memory.held import Held, give
-from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.remembered import Remembered, ports_of, said_at_ports
 from genericdp.core.memory.withdrawn import Shares
 from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
 
@@ -117,7 +117,9 @@ class Memory:
             return past
         numbers = _Numbers(self)
         past = replace(past, siblings=self.siblings, doubtful=self.doubtful, spots_of=self._spots_of)
-        return replace(past, known_at=numbers, alike=numbers.alike)
+        return replace(
+            past, known_at=numbers, alike=numbers.alike, shares=SharedByPods(self.devices, self.held)
+        )
 
     @property
     def known_ports(self) -> Ties:
@@ -185,11 +187,11 @@ class _Ports:
 
     @cached_property
     def _units(self) -> Mapping[str, Collection[Said]]:
-        return _said_at(self._memory.devices.values())
+        return said_at_ports(self._memory.devices.values())
 
     @cached_property
     def _unseen(self) -> Mapping[str, Collection[Said]]:
-        return _said_at(known for known in self._memory.devices.values() if not known.is_of_this_boot)
+        return said_at_ports(known for known in self._memory.devices.values() if not known.is_of_this_boot)
 
     def with_nodes(self, nodes: Nodes) -> Collection[str]:
         """The ports of devices that have one of these nodes. Only asked when two come to be in one socket."""
@@ -203,23 +205,6 @@ class _Ports:
     @cached_property
     def _all(self) -> Collection[str]:
         return ports_of(self._memory.devices.values()).union(self._memory.ties.values())
-
-
-def ports_of(every: Collection[Remembered]) -> frozenset[str]:
-    """The ports at which devices are remembered. Asked in every step, of thousands of devices."""
-    found = {known.device.port for known in every}
-    found |= {spot.port for known in every for spot in known.device.spots}
-    found |= {spot.port for known in every if known.earlier for spot in known.earlier}
-    return frozenset(found)
-
-
-def _said_at(devices: Iterable[Remembered]) -> Mapping[str, Collection[Said]]:
-    """Exact port -> what the units of these devices said there that they are."""
-    found: dict[str, set[Said]] = {}
-    for known in devices:
-        for spot, model in known.device.spots_with_models:
-            found.setdefault(spot.port, set()).add((model, spot.serial))
-    return found
 
 
 class _Numbers:

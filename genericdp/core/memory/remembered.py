@@ -30,6 +30,7 @@ from genericdp.core.inventory.place import (
     spot_of,
 )
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.usb_port import Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,3 +268,20 @@ def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
         and (knows_nodes or not known.is_of_this_boot)
         and nodes.isdisjoint(was.also)
     )
+
+
+def ports_of(every: Collection[Remembered]) -> frozenset[str]:
+    """The ports at which devices are remembered. Asked in every step, of thousands of devices."""
+    found = {known.device.port for known in every}
+    found |= {spot.port for known in every for spot in known.device.spots}
+    found |= {spot.port for known in every if known.earlier for spot in known.earlier}
+    return frozenset(found)
+
+
+def said_at_ports(devices: Iterable[Remembered]) -> Mapping[str, Collection[Said]]:
+    """Exact port -> what the units of these devices said there that they are."""
+    found: dict[str, set[Said]] = {}
+    for known in devices:
+        for spot, model in known.device.spots_with_models:
+            found.setdefault(spot.port, set()).add((model, spot.serial))
+    return found

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +97,27 @@ def test_by_cdi_a_container_gets_the_node_itself_and_what_its_name_means(answer:
         "  CDI device  genericdp.io/null=null_null.0"
     )
     assert (result.returncode, result.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_it_ends_when_its_terminal_is_closed_as_it_does_at_ctrl_c(
+    number: signal.Signals, rules: Path, short_dir: Path
+) -> None:
+    """And leaves nothing behind."""
+    command = ["env", "--default-signal=INT", *SIMULATE, "--rules", str(rules)]
+    env = {**os.environ, "TMPDIR": str(short_dir)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env
+    ) as it:
+        assert it.stdout is not None
+        try:
+            assert any("Ctrl-C to stop" in line for line in it.stdout)
+            assert [*short_dir.iterdir()]
+            it.send_signal(number)
+            assert it.wait(timeout=30) == 0
+        finally:
+            it.kill()
+    assert [*short_dir.iterdir()] == []
 
 
 def test_a_container_that_cannot_have_what_it_asks_for_is_status_1(rules: Path) -> None:

@@ -16,7 +16,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.take import take_inventory
 from genericdp.files.state import StateFile
 from genericdp.udev import UdevDevices
-from tests.scenes.builders import a_terminal, by_sys_path, resources_of
+from tests.scenes.builders import a_terminal, a_usb_serial, by_sys_path, resources_of
 from tests.scenes.state_file import save
 
 GOOD = '[[resource]]\nname = "fuse"\nmatch = { DEVNAME = "/dev/fuse" }\n'
@@ -249,6 +249,24 @@ def test_what_pods_would_lose_is_said_before_an_edit_takes_effect(
     assert json.loads(capsys.readouterr().out)["lost"] == [
         {"id": "vcs_vcs1", "resource": "example.com/vcs", "reason": "no rule would define the resource"}
     ]
+
+
+def test_what_was_moved_is_lost_if_no_rule_would_match_it_where_it_is(
+    rules: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = '[[resource]]\nname = "stick"\nmatch = { SUBSYSTEM = "tty", usb = { vendor = "0403" } }\n'
+    plugged = by_sys_path(a_usb_serial(0, port="2", serial="A5"))
+    offers, memory = take_inventory(Builder(resources_of(rule), "example.com"), plugged, Memory(), 0.0)
+    (offer,) = offers.offers.values()
+    save(StateFile(str(rules)), replace(memory, held=give({}, offer, ["stick_A5"], 0.0)))
+    settings = write(rules / "genericdp.conf", f'state_dir = "{rules}"\ndomain = "example.com"\n')
+    monkeypatch.setattr(UdevDevices, "devices", by_sys_path(a_usb_serial(1, port="5", serial="A5")))
+    edited = write(rules / "50-stick.toml", rule.replace("0403", "10c4"))
+    assert main(["check", "--config", settings, edited]) == 0
+    assert " ".join(capsys.readouterr().out.split()) == (
+        "note: a container that has stick_A5 of example.com/stick could not start again: it is unplugged at "
+        "its port, and no rule matches it where it is now 1 rule file, 1 resource: no mistakes"
+    )
 
 
 def test_of_many_that_pods_would_lose_only_some_are_named() -> None:

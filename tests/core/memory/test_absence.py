@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from genericdp.core.device import DeviceNumber, UdevDevice
-from genericdp.core.inventory.inventory import Inventory, Refusal
+from genericdp.core.inventory.inventory import NO_RULE, Inventory, Refusal
 from genericdp.core.inventory.siblings.groups import plugged_of
 from genericdp.core.memory.absence import Absence
 from tests.scenes.builders import (
@@ -177,6 +177,16 @@ def test_a_unit_at_another_port_with_a_mistake_is_told_by_the_mistake() -> None:
     assert told == {held: f"it is unplugged at its port; where it is now, {mistake}"}
     told = node.look(rule("ftdi", 'env = { REV = "{ID_REVISION}" }'), replace(moved, initialized=False))
     assert told == {held: "it is unplugged"}
+
+
+def test_a_unit_that_was_moved_has_no_rule_once_its_resource_has_none() -> None:
+    node = Node()
+    (held,) = node.look(rule(), a_usb_serial(3, port="2", serial="A5"))
+    node.allocate(held)
+    other = rule("other", match='{ SUBSYSTEM = "net" }')
+    for here in ([a_usb_serial(7, port="5", serial="A5")], []):
+        node.look(other, *here)
+        assert node.memory.devices[held].device.reason == (NO_RULE if here else "it is unplugged")
 
 
 def test_a_kit_of_which_only_a_part_was_moved_is_unplugged() -> None:

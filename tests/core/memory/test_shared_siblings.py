@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.place import locate
+from genericdp.core.memory.given.links import SharedByPods
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import a_card, a_device, a_usb_device, a_usb_node
 from tests.scenes.edits import Node
@@ -140,3 +142,18 @@ def test_a_card_that_comes_back_without_its_first_port_waits() -> None:
     card = a_card("2", {0: 0, 1: 1, 2: 2}, 300, serial="CARD")
     assert node.look(PORTS, SCOPE, *card) == {"scope_SCOPE1": "Healthy"}
     assert parts(node, *card) == got
+
+
+def test_only_siblings_that_a_device_has_are_remembered_for_it() -> None:
+    node, others = Node(), a_card("2", {0: 0, 1: 1}, 100, serial="CARD")
+    node.look(BUSES, SCOPE, *buses(*"ABC"), *others)
+    assert [len(numbers) for numbers in node.memory.siblings.values()] == [3]
+
+
+def test_a_pod_whose_device_is_not_known_has_no_shared_node_for_certain() -> None:
+    node, (bus, *_) = Node(), buses("A", "B")
+    node.look(BUSES, SCOPE, bus)
+    node.allocate("scope_SCOPE1")
+    spots = [locate(bus).spot._replace(number=number) for number in (0, 1)]
+    assert [*map(SharedByPods(node.memory.devices, node.memory.held), spots)] == [True, False]
+    assert [*map(SharedByPods({}, node.memory.held), spots)] == [False, False]

@@ -132,10 +132,11 @@ class DryRun:
     ) -> bool:
         """Run until Ctrl-C, or for so many seconds. Returns whether every container got its devices.
 
-        It also ends when its terminal is closed (SIGHUP, see signal(7)).
+        It also ends when its terminal is closed (SIGHUP, see signal(7)), unless nohup(1) started it.
         """
         running = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        is_deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        for number in (signal.SIGINT, signal.SIGTERM, *(() if is_deaf else (signal.SIGHUP,))):
             running.add_signal_handler(number, self._ended.set)
         root = os.path.dirname(self._settings.kubelet_dir)
         # The CDI devices of the machine are those of its pods, too.

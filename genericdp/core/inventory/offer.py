@@ -76,6 +76,8 @@ class Device:
                () in the memory of an earlier release
     docks      of spots where the unit has no serial number and is behind a dock: the dock (`port.Dock`)
     shared     the nodes that go along with every device of the resource: one tuple for all that are present
+    shared_at  the spots of those with links that do not name them, also of earlier ones that a pod may have
+               -> sys path, and which node it is (`Known.node`); both are "" where that is not known any more
     also       while it is absent, other spots where it may be: of what was plugged in at its port since
     before     the spots of its nodes in the memory of an earlier release, where those are others
     across     the spots that its nodes would have at the other port of a socket of USB 3
@@ -98,6 +100,7 @@ class Device:
     models: tuple[str, ...] = ()
     docks: Mapping[Spot, Dock] = field(default_factory=dict)
     shared: tuple[Node, ...] = ()
+    shared_at: Mapping[Spot, tuple[str, str]] = field(default_factory=dict)
     also: tuple[Spot, ...] = ()
     before: tuple[Spot, ...] = ()
     across: tuple[Spot, ...] = ()
@@ -125,6 +128,11 @@ class Device:
         """What its links would be called under another id. Those of shared nodes are called the same."""
         for link in self.links:
             yield id_ + link.removeprefix(self.id) if link.startswith(self.id) else link
+
+    @property
+    def spots_with_shared(self) -> Iterator[Spot]:
+        """Its spots, and those of the shared nodes that go along."""
+        return chain(self.spots, self.shared_at)
 
     @property
     def spots_with_models(self) -> Iterator[tuple[Spot, str]]:

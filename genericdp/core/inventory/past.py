@@ -165,7 +165,6 @@ class Past:
     siblings     the numbers of siblings of remembered devices
     doubtful     those of which nobody could tell which ones they were, by the spot that they share
     known_at     the numbers of remembered devices at a spot that siblings share
-    shares       whether a pod may have a shared node that was at a spot
     alike        the spots that siblings share where devices are remembered with the same place, and with the
                  same "serial" number, exact "port", or "dock" (its serial number, and the port there). The
                  arguments are this word, what it stands for, and the place
@@ -192,7 +191,6 @@ class Past:
     siblings: Siblings = field(default_factory=dict)
     doubtful: Mapping[Spot, Doubtful] = field(default_factory=dict)
     known_at: Callable[[Spot], Mapping[int, Known]] = lambda _: {}
-    shares: Callable[[Spot], bool] = lambda _: False
     alike: Callable[..., Collection[Spot]] = lambda *_: ()
     spots_of: Callable[[str], Sequence[Spot]] = lambda _: ()
     port_of: Callable[[str], str] = lambda _: ""

@@ -9,8 +9,8 @@ The rules of this file:
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from genericdp.core.buses.kernel_name import stem_of
 from genericdp.core.buses.video import order_of
@@ -20,7 +20,7 @@ from genericdp.core.inventory.group import Member
 from genericdp.core.inventory.identity import hash_of, natural
 from genericdp.core.inventory.inventory import Refusal
 from genericdp.core.inventory.offer import Device, Health, Node
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Spot, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.resource import Resource
 from genericdp.core.rules.template import MissingPropertyError
@@ -47,11 +47,13 @@ class SharedNodes:
     """The shared nodes of one resource.
 
     nodes     in the order of the node tables
+    at        see `Device.shared_at`
     reason    why no device of the resource can be Healthy; "" if they can
     refusals  of nodes that match and are not given out
     """
 
     nodes: tuple[Node, ...] = ()
+    at: Mapping[Spot, tuple[str, str]] = field(default_factory=dict)
     reason: str = ""
     refusals: tuple[Refusal, ...] = ()
 
@@ -66,6 +68,7 @@ class SharedNodes:
             reason=reason,
             links=(*device.links, *(node.link for node in self.nodes)),
             shared=self.nodes,
+            shared_at=self.at,
         )
 
 
@@ -85,6 +88,7 @@ def shared_nodes(
         claim = next(each for each in shares if each.resource.name == resource.name)
         members.setdefault(claim.table, []).append(Member(claim, device, claims.place(device)))
     nodes: list[Node] = []
+    at: dict[Spot, tuple[str, str]] = {}
     reasons: list[str] = []
     refusals: list[Refusal] = []
     for index, table in enumerate(resource.nodes):
@@ -95,6 +99,8 @@ def shared_nodes(
         for member in sorted(members.get(index, ()), key=_order):
             try:
                 nodes.append(_node(member, node_of, claims.plugged))
+                if not _has_name(member):
+                    at[member.place.spot] = member.device.sys_path, spot_of_node(member.device).port
                 reasons.append(member.fault)
             except _RefusedError as error:
                 path = member.device.device_node or ""
@@ -102,7 +108,7 @@ def shared_nodes(
                 refused = refused or f"the shared node '{path}' is not offered: {error}"
         if len(nodes) == before and not table.optional:
             reasons.append(refused or f"the shared node for {table.in_words} is missing")
-    return SharedNodes(tuple(nodes), next(filter(None, reasons), ""), tuple(refusals))
+    return SharedNodes(tuple(nodes), at, next(filter(None, reasons), ""), tuple(refusals))
 
 
 def _order(member: Member) -> tuple[object, ...]:
@@ -132,20 +138,16 @@ def _node(member: Member, node_of: Callable[[Member, str], Node], plugged: Plugg
     return replace(node, sys_path="") if member.fault else node
 
 
+def _has_name(member: Member) -> bool:
+    """Whether the link has the name of a virtual device or bare node."""
+    device, place = member.device, member.place
+    is_virtual = place.unit is device and place.port.readable == device.sys_name
+    return (is_virtual or device.is_bare) and _PLAIN.fullmatch(device.devname) is not None
+
+
 def _link(member: Member) -> str:
     """The name of the link: after the name of a virtual device or bare node, or else after the place."""
     device, place = member.device, member.place
-    is_virtual = place.unit is device and place.port.readable == device.sys_name
-    if (is_virtual or device.is_bare) and _PLAIN.fullmatch(device.devname) is not None:
+    if _has_name(member):
         return f"{SHARED}+{device.devname.replace('/', '+')}"
-    return f"{SHARED}+{stem_of(device)[:_STEM_LENGTH]}@{mark_of(place.spot)}"
-
-
-def mark_of(spot: Spot) -> str:
-    """How the name of the link to a shared node at a spot ends, unless it is named after a virtual device."""
-    return hash_of(*spot)[:_MARK_LENGTH]
-
-
-def marks_in(links: Iterable[str]) -> Iterator[str]:
-    """The ends of these names (`mark_of`), of those that are names of links to shared nodes."""
-    return (link.rpartition("@")[2] for link in links if is_shared_link(link))
+    return f"{SHARED}+{stem_of(device)[:_STEM_LENGTH]}@{hash_of(*place.spot)[:_MARK_LENGTH]}"

@@ -18,11 +18,12 @@ from genericdp.core.inventory.past import (
     Ties,
     Twin,
     Twins,
+    Value,
     value_of,
 )
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
-from genericdp.core.memory.given.links import GivenLinks, SharedByPods
+from genericdp.core.memory.given.links import GivenLinks
 from genericdp.core.memory.given.parts import as_given
 from genericdp.core.memory.held import Held, give
 from genericdp.core.memory.remembered import Remembered, ports_of, said_at_ports
@@ -117,9 +118,7 @@ class Memory:
             return past
         numbers = _Numbers(self)
         past = replace(past, siblings=self.siblings, doubtful=self.doubtful, spots_of=self._spots_of)
-        return replace(
-            past, known_at=numbers, alike=numbers.alike, shares=SharedByPods(self.devices, self.held)
-        )
+        return replace(past, known_at=numbers, alike=numbers.alike)
 
     @property
     def known_ports(self) -> Ties:
@@ -249,6 +248,13 @@ class _Numbers:
                     is_there, models = n < len(spots) or other.is_there, other.models | {model}
                     path = at if at[0] else other[:2]  # a tombstone has none
                     mine[spot.number] = Known(*path, of_pods, {**other.ids, id_: value}, is_there, models)
+            of_pods = frozenset({id_} & held)
+            for spot, at in known.device.shared_at.items():
+                mine = found.setdefault(spot.of_all, {})
+                other = mine.get(spot.number, Known("", "", is_there=False))
+                path = at if at[0] else other[:2]
+                ids, models = {id_: Value(), **other.ids}, other.models | {""}
+                mine[spot.number] = Known(*path, other.held | of_pods, ids, models=models)
         return found
 
 

@@ -30,7 +30,6 @@ from genericdp.core.memory.answered import (
     with_led,
     with_links,
 )
-from genericdp.core.memory.given.links import spots_of
 from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import learn, with_lost
 from genericdp.core.memory.lasting import TWO_AFTER_S
@@ -200,8 +199,9 @@ def _siblings(plugged: Plugged, devices: Mapping[str, Remembered], memory: Memor
     if not plugged.siblings:
         return plugged.siblings
     moved = [spot for known in devices.values() for spot in known.earlier]
+    spots = (spot for known in devices.values() for spot in known.device.spots_with_shared)
     docks = docks_of((*memory.devices.values(), *devices.values())) if moved else {}
-    return plugged.remembered(spots_of(devices.values(), plugged.siblings), moved, memory.siblings, docks)
+    return plugged.remembered(spots, moved, memory.siblings, docks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import nlargest
+from itertools import islice
 from math import inf
 
 from genericdp.core.buses.port import Dock, are_two_docks
@@ -72,6 +73,11 @@ class Remembered:
     def last_dock_of(self, spot: Spot) -> Dock | None:
         """The dock at one of its spots, or the last one there that could be read."""
         return self.device.docks.get(spot) or self.docks.get(spot)
+
+    def shared_at(self, now: Device) -> Mapping[Spot, tuple[str, str]]:
+        """`Device.shared_at` of a held device as it is offered now, with what a pod may have had."""
+        before = ((spot, ("", "")) for spot in self.device.shared_at if spot not in now.shared_at)
+        return {**now.shared_at, **dict(islice(before, SIBLING_LIMIT))}
 
     @property
     def parts(self) -> Mapping[str, Part]:

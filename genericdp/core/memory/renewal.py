@@ -24,11 +24,10 @@ from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.memory.given import modes
+from genericdp.core.memory.given import modes, reasons
 from genericdp.core.memory.given.docks import docks_now
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
 from genericdp.core.memory.given.moves import Moves, lost_of
-from genericdp.core.memory.given.reasons import why_another, why_beside, why_untold
 from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.held import Held, links_to_keep
 from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, ids_by_spot, siblings_of
@@ -56,10 +55,10 @@ class Renewal:
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered under its id; "" if it may."""
         if self._is_in_doubt(device):
-            return why_untold(device)
+            return reasons.why_untold(device)
         if self._is_another(resource, device):
-            return why_another(resource, device.id, self._resources.get(device.id, resource))
-        if device.across and (why := why_beside(device, self.devices.get(device.id), self._held)):
+            return reasons.why_another(resource, device.id, self._resources.get(device.id, resource))
+        if device.across and (why := reasons.why_beside(device, self.devices.get(device.id), self._held)):
             return why
         known, is_held = self._held.get(device.id), device.id in self._is_shared
         open_ = self.units.why_open(known, device, self._offers[resource].resource) if is_held else None
@@ -166,6 +165,7 @@ class Renewal:
             room = max(0, LINK_LIMIT - len(device.links))
             kept = links_to_keep(more, known, self._given) if is_held else more[:room]
             device = replace(device, links=(*device.links, *kept))
+            device = replace(device, shared_at=known.shared_at(device)) if is_held else device
         rule = self._offers[resource].resource
         earlier, docks = (
             self._earlier(device, known, rule) if is_held else (lost_of(known, device, self.plugged), {})

@@ -127,7 +127,7 @@ def _told(memory: Memory, answer: Answer, resources: Collection[str]) -> Memory:
         if id_ in given or (known.absent_since is not None and id_ not in new)
     }
     units = {known.device.unit for known in devices.values()}
-    spots = {spot.of_all for id_ in given & devices.keys() for spot in devices[id_].device.spots}
+    spots = {spot.of_all for id_ in given & devices.keys() for spot in devices[id_].device.spots_with_shared}
     return replace(
         memory,
         devices=devices,

@@ -120,6 +120,21 @@ def test_it_ends_when_its_terminal_is_closed_as_it_does_at_ctrl_c(
     assert [*short_dir.iterdir()] == []
 
 
+def test_under_nohup_it_goes_on_when_its_terminal_is_closed(rules: Path) -> None:
+    command = ["env", "--ignore-signal=HUP", *SIMULATE, "--rules", str(rules)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as it:
+        assert it.stdout is not None
+        try:
+            assert any("Ctrl-C to stop" in line for line in it.stdout)
+            it.send_signal(signal.SIGHUP)
+            rules.write_text(RULES.replace("replicas = 2", "replicas = 3"))
+            assert any("3" in line and "genericdp.io/null" in line for line in it.stdout)
+            it.send_signal(signal.SIGTERM)
+            assert it.wait(timeout=30) == 0
+        finally:
+            it.kill()
+
+
 def test_a_container_that_cannot_have_what_it_asks_for_is_status_1(rules: Path) -> None:
     result = simulate(rules, "--allocate", "null=3")
     assert (

@@ -1,15 +1,15 @@
 """Siblings that go along with devices as shared nodes: no link that a pod got leads to another one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.place import locate
-from genericdp.core.memory.given.links import SharedByPods
-from genericdp.core.memory.saved import dump, load
-from tests.scenes.builders import a_card, a_device, a_usb_device, a_usb_node
+from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.saved import dump, load, save_within_s
+from tests.scenes.builders import a_card, a_device, a_kfd, a_usb_device, a_usb_node
 from tests.scenes.edits import Node
 
 WHY = "it cannot be told apart from another one, which a pod may still have"
@@ -103,7 +103,7 @@ def test_once_the_pod_has_gone_those_that_are_left_are_shared() -> None:
     reboot(node)
     left = buses(*"BC", since=2)
     node.look(BUSES, SCOPE, *left)
-    told = node.look(BUSES, SCOPE, *left, answer=node.nobody_holds_anything())
+    node.look(BUSES, SCOPE, *left, answer=node.nobody_holds_anything())
     told = node.look(BUSES, SCOPE, *left, answer=node.nobody_holds_anything())
     assert told == {"scope_SCOPE1": "Healthy"}
     assert sorted(parts(node, *left).values()) == [*"BC"]
@@ -150,10 +150,81 @@ def test_only_siblings_that_a_device_has_are_remembered_for_it() -> None:
     assert [len(numbers) for numbers in node.memory.siblings.values()] == [3]
 
 
-def test_a_pod_whose_device_is_not_known_has_no_shared_node_for_certain() -> None:
-    node, (bus, *_) = Node(), buses("A", "B")
-    node.look(BUSES, SCOPE, bus)
+#: Histories of a card with three ports: where it is, and which of them. With "*", a pod gets the device then.
+TRIPS = (
+    ("2 B*", "2 -", "2 AB"),
+    ("2 B*", "2 AB"),
+    ("2 ABC", "5 AB*", "5 -", "5 BC"),
+    ("2 ABC", "5 B*", "5 ABC"),
+    ("2 ABC*", "5 BC", "2 BC"),
+    ("2 ABC*", "2 BC", "2 -", "2 BC", "2 ABC"),
+)
+
+
+@pytest.mark.parametrize("restarts", ["", "one boot", "another boot"])
+@pytest.mark.parametrize("trip", TRIPS, ids=map(" ".join, TRIPS))
+def test_no_link_that_a_pod_got_leads_to_another_part_of_a_card(trip: Sequence[str], restarts: str) -> None:
+    node = Node()
+    got: Mapping[str, str] = {}
+    links: Mapping[str, str] = {}
+    told: Mapping[str, str] = {}
+    for since, step in enumerate(trip, 1):
+        port, which = step.split()
+        numbers = {"ABC".index(part): n for n, part in enumerate(which.strip("*-"))}
+        card = a_card(port, numbers, 100 * since, serial="CARD") if numbers else []
+        for _ in range(2):
+            told = node.look(PORTS, SCOPE, *card)
+            links = parts(node, *card)
+            assert {link: part for link, part in links.items() if got.get(link, part) != part} == {}
+            if restarts:
+                node.memory = load(dump(node.memory, "one boot"), restarts)
+        if which.endswith("*"):
+            node.allocate("scope_SCOPE1")
+            got = links
+    assert told["scope_SCOPE1"] == "Healthy" or "cannot be told apart" in told["scope_SCOPE1"]
+
+
+def test_a_bus_that_comes_before_the_one_that_a_pod_has_is_another_one() -> None:
+    node, (first, second) = Node(), buses("X", "A")
+    node.look(BUSES, SCOPE, second)
     node.allocate("scope_SCOPE1")
-    spots = [locate(bus).spot._replace(number=number) for number in (0, 1)]
-    assert [*map(SharedByPods(node.memory.devices, node.memory.held), spots)] == [True, False]
-    assert [*map(SharedByPods({}, node.memory.held), spots)] == [False, False]
+    got = parts(node, second)
+    for _ in range(2):
+        assert node.look(BUSES, SCOPE, first, second) == {"scope_SCOPE1": "Healthy"}
+        links = parts(node, first, second)
+        assert got.items() < links.items()
+        assert sorted(links.values()) == ["A", "X"]
+
+
+def test_what_pods_have_of_shared_siblings_is_kept_when_others_are_learned_of() -> None:
+    """A memory that began with nothing: what a pod was given since is not a guess."""
+    node, all_ = Node(), buses(*"ABC")
+    node.memory = replace(node.memory, is_untold=True)
+    node.look(BUSES, SCOPE, *all_)
+    node.allocate("scope_SCOPE1")
+    node.look(BUSES, SCOPE, *all_)
+    got = parts(node, *all_)
+    node.look(BUSES, SCOPE, *all_[1:])
+    answer = Answer(frozenset({("example.com/scope", "scope_OTHER")}), node.now, complete=False)
+    node.look(BUSES, SCOPE, *all_[1:], answer=answer)
+    assert parts(node, *all_) == {link: part for link, part in got.items() if part != "A"}
+
+
+def test_the_spots_of_shared_nodes_are_saved_for_those_that_have_no_name() -> None:
+    node, (bus, *_) = Node(), buses("A")
+    node.look(BUSES, SCOPE, bus)
+    known = node.memory.devices["scope_SCOPE1"].device
+    assert [*known.shared_at] == [locate(bus).spot]
+    assert load(dump(node.memory)).devices["scope_SCOPE1"].device.shared_at == {locate(bus).spot: ("", "")}
+    node.look(SHARED.format('{ DEVNAME = "/dev/kfd" }'), SCOPE, a_kfd())
+    assert node.memory.devices["scope_SCOPE1"].device.shared_at == {}
+
+
+def test_siblings_of_a_pod_that_may_have_come_are_saved_at_once() -> None:
+    node = Node()
+    node.look(BUSES, SCOPE, *buses(*"AB"))
+    node.allocate("scope_SCOPE1")
+    node.look(BUSES, SCOPE, *buses(*"AB"))
+    before = node.memory
+    node.look(BUSES, SCOPE, *buses(*"ABC"))
+    assert save_within_s(before, node.memory) == 0.0

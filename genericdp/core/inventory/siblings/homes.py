@@ -87,17 +87,15 @@ class Home(NamedTuple):
             return False
         return any(value.basis == basis for value in known.ids.values())
 
-    def may_hold(self, missing: Collection[int], sure: Iterable[int], past: Past) -> bool:
-        """Whether a pod may hold or share one of the missing siblings, or hold one that was at another spot.
+    def may_hold(self, missing: Iterable[int], sure: Iterable[int]) -> bool:
+        """Whether a pod may hold one of the missing siblings, or one that was at another spot.
 
         sure  the numbers of those that are certainly here, whose devices are at no other spot
         """
         here = frozenset[str]().union(*map(self.ids, sure))
         of_missing = (self.known[number] for number in missing if number in self.known)
         others = (each for each in self.others if not each.ids.keys() <= here)
-        return any(each.held for each in (*of_missing, *others)) or any(
-            past.shares(self.spot._replace(number=number)) for number in missing
-        )
+        return any(each.held for each in (*of_missing, *others))
 
 
 def _others(known: Known, among: Iterable[str], value: Value) -> bool:

@@ -93,7 +93,7 @@ def number(
     nobody_can_tell = (
         are_others or spot.is_anonymous or seats.disputed or not all(node.initialized for node in new)
     )
-    is_in_doubt = bool(new) and nobody_can_tell and home.may_hold(missing, sure.values(), past)
+    is_in_doubt = bool(new) and nobody_can_tell and home.may_hold(missing, sure.values())
     doubtful: Collection[int] = ()
     are_more = is_in_doubt and len(new) > len(missing)
     if are_more:

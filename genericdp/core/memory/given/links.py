@@ -9,17 +9,15 @@ The rules of this file:
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from functools import cached_property
 from itertools import filterfalse
 
 from genericdp.core.inventory.naming.links import long_name
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part, has_serial, is_part, part_of
-from genericdp.core.inventory.past import Siblings, Ties
+from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, may_be_model
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.inventory.shared import mark_of, marks_in
-from genericdp.core.memory.held import HELD, Held
+from genericdp.core.memory.held import HELD
 from genericdp.core.memory.remembered import Remembered
 
 
@@ -129,32 +127,6 @@ def leads_to_another(
         spot.serial in device.links and spot not in device.also
         for spot in still_plugged((*known.device.also, *known.earlier), nodes)
     )
-
-
-class SharedByPods:
-    """Which shared nodes pods may have got, by their links. Rarely asked for."""
-
-    def __init__(self, devices: Mapping[str, Remembered], held: Held) -> None:
-        self._devices, self._held = devices, held
-
-    def __call__(self, spot: Spot) -> bool:
-        """Whether a pod may have the one that was at a spot."""
-        return bool(self._marks) and mark_of(spot) in self._marks
-
-    @cached_property
-    def _marks(self) -> Collection[str]:
-        ids = {holding.device for holding in self._held.values()} & self._devices.keys()
-        return frozenset(mark for id_ in ids for mark in marks_in(self._devices[id_].device.links))
-
-
-def spots_of(devices: Iterable[Remembered], siblings: Siblings) -> Iterator[Spot]:
-    """The spots of devices, and those of the siblings that go along with them as shared nodes."""
-    marks = set[str]()
-    for known in devices:
-        yield from known.device.spots
-        marks.update(marks_in(known.device.links))
-    shared = (spot._replace(number=number) for spot in siblings if marks for number in siblings[spot])
-    yield from (spot for spot in shared if mark_of(spot) in marks)
 
 
 def still_plugged(also: Iterable[Spot], nodes: frozenset[Spot]) -> list[Spot]:

@@ -48,7 +48,7 @@ def _is_held_another(before: Memory, after: Memory) -> bool:
         and (numbers.keys() - had.keys() or _present_or_doubted(numbers).items() - had.items())
     }
     for id_, known in after.devices.items() if open_ else ():
-        if not open_.isdisjoint(spot.of_all for spot in known.device.spots):
+        if not open_.isdisjoint(spot.of_all for spot in known.device.spots_with_shared):
             changed.add(id_)
     return bool(changed) and any(holding.device in changed for holding in after.held.values())
 

@@ -137,6 +137,7 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         hub=fields.text(entry["hub"]),
         spots=spots,
         models=fields.models(entry.get("models", []), len(spots)),
+        shared_at=dict.fromkeys(map(fields.spot, fields.items(entry.get("shared_spots", []))), ("", "")),
         docks={spot: docks.pop(spot) for spot in spots if spot in docks},
         also=tuple(filter(lasts, map(fields.spot, fields.items(entry.get("also", []))))),
     )

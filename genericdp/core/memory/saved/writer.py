@@ -87,6 +87,7 @@ def _render_device(known: Remembered) -> dict[str, Any]:
             earlier_models=[*known.earlier.values()] if any(known.earlier.values()) else (),
             docks=[[_render_spot(at), docks[at]] for at in sorted(docks.keys() - unread.keys())],
             unread_docks=[[_render_spot(at), dock] for at, dock in sorted(unread.items())],
+            shared_spots=[*map(_render_spot, device.shared_at)],
             given={link: [_render_spot(at), of] for link, (at, of) in known.given.items()},
             not_given=[*map(_render_spot, sorted(known.not_given))],
         ),

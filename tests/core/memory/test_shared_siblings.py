@@ -6,8 +6,11 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.place import locate
+from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.past import SIBLING_LIMIT
+from genericdp.core.inventory.place import Spot, locate, spot_of_node
 from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved import dump, load, save_within_s
 from tests.scenes.builders import a_card, a_device, a_kfd, a_usb_device, a_usb_node
 from tests.scenes.edits import Node
@@ -29,12 +32,13 @@ BUSES = SHARED.format('{ SUBSYSTEM = "i2c-dev" }')
 PORTS = SHARED.format('{ SUBSYSTEM = "tty", usb = { vendor = "0403" } }')
 
 
-def a_scope() -> UdevDevice:
-    usb = a_usb_device("1", vendor="2341", product="0043", serial="SCOPE1", devnum=7)
-    return a_usb_node(usb, "tty", "ttyACM0", number="c 166:0")
+def a_scope(number: int) -> UdevDevice:
+    serial = f"SCOPE{number}"
+    usb = a_usb_device(f"{number + 6}", vendor="2341", product="0043", serial=serial, devnum=7 + number)
+    return a_usb_node(usb, "tty", f"ttyACM{number}", number=f"c 166:{number}")
 
 
-SCOPE = a_scope()
+SCOPE, OTHER = a_scope(1), a_scope(2)
 
 
 def buses(*names: str, since: int = 1) -> list[UdevDevice]:
@@ -228,3 +232,29 @@ def test_siblings_of_a_pod_that_may_have_come_are_saved_at_once() -> None:
     before = node.memory
     node.look(BUSES, SCOPE, *buses(*"ABC"))
     assert save_within_s(before, node.memory) == 0.0
+
+
+def test_each_device_that_goes_along_with_a_shared_node_is_known_there() -> None:
+    """A pod may have any of them. One that has left does not say where the node is."""
+    node, (first, second) = Node(), buses("X", "A")
+    node.look(BUSES, SCOPE, OTHER, second)
+    node.allocate("scope_SCOPE1")
+    node.look(BUSES, SCOPE, second)
+    node.memory = load(dump(node.memory, "boot"), "boot")
+    node.look(BUSES, SCOPE, second)
+    got = parts(node, second)
+    spot = locate(second).spot
+    (known,) = node.memory.past.known_at(spot.of_all).values()
+    assert (known.sys_path, known.node) == (second.sys_path, spot_of_node(second).port)
+    assert (known.held, {*known.ids}) == (frozenset({"scope_SCOPE1"}), {"scope_SCOPE1", "scope_SCOPE2"})
+    assert known.models == frozenset({""})
+    assert node.look(BUSES, SCOPE, first, second)["scope_SCOPE1"] == "Healthy"
+    assert got.items() < parts(node, first, second).items()
+
+
+def test_of_many_places_where_shared_nodes_were_only_some_are_remembered() -> None:
+    spots = [Spot(f"port {n}", "", "if00") for n in range(100)]
+    known = Remembered("x", Device("x", shared_at=dict.fromkeys(spots[1:], ("path", "node"))))
+    found = known.shared_at(Device("x", shared_at={spots[0]: ("here", "node")}))
+    assert [*found] == spots[: 1 + SIBLING_LIMIT]
+    assert [*found.values()] == [("here", "node"), *[("", "")] * SIBLING_LIMIT]

@@ -43,7 +43,7 @@ class Plugged:
 
     groups    the spot that siblings share -> the siblings, in their order
     numbers   sys path -> number, of all siblings
-    siblings  the numbers of all siblings, with those that are missing
+    siblings  the numbers of all siblings, with those that are missing; no spot is without any
     in_doubt  the spot that siblings share -> those of which nobody can say which ones they are
     unsettled the sys paths of those that have come while some were missing, and that properties may tell
     homes     the spots of siblings -> those at other ports where they may have been before

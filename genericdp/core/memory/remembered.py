@@ -156,7 +156,9 @@ class Whereabouts:
         ids: dict[str, bool] = {}
         for key in _keys_of(spot, device.docks.get(spot), device.key_hash):
             for at, other, id_ in self._of_units.get(key, ()):
-                if at.port != spot.port and may_be_model(model, other) and not are_told_apart(at, spot):
+                # What has a property may change its mode, and its model with it.
+                is_same = key[0] == "values" or may_be_model(model, other)
+                if at.port != spot.port and is_same and not are_told_apart(at, spot):
                     ids[id_] = ids.get(id_, True) and key[0] == "values"
         return ids
 

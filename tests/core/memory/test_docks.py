@@ -650,3 +650,45 @@ def test_a_dock_that_cannot_be_read_is_saved_for_a_release_that_knows_none_such(
     assert [spot[0] for spot, _ in saved["docks"]] == ["3.1"]
     assert [spot[0] for spot, _ in saved["unread_docks"]] == ["2.1"]
     assert load(dump(Memory({"x": known}))).devices["x"].docks == known.docks
+
+
+TWO_RULES = rule("y", match='{ SUBSYSTEM = "tty", ID_MODEL_ID = "6001" }') + rule(
+    "x", 'identity = ["PART"]', match='{ SUBSYSTEM = "tty", ID_MODEL_ID = "7777" }'
+)
+WITH_SHARED = (
+    rule("x", match='{ SUBSYSTEM = "tty", ID_MODEL_ID = "7777" }')
+    + '[[resource.node]]\nmatch = { SUBSYSTEM = "tty", ID_MODEL_ID = "6001" }\n'
+    + "shared = true\noptional = true\n"
+)
+
+
+@pytest.mark.parametrize("rules", [TWO_RULES, WITH_SHARED], ids=["two rules", "shared"])
+@pytest.mark.parametrize("is_replugged", [False, True])
+def test_of_two_adapters_in_a_dock_one_may_be_away_while_the_other_comes_one_by_one(
+    rules: str, *, is_replugged: bool
+) -> None:
+    def at(port: str, since: int, ports: int, *, other: bool) -> Iterator[UdevDevice]:
+        hub = a_hub(port, since)
+        for number, product, count in ((1, "6001", ports), (2, "7777", 1 if other else 0)):
+            unit = in_socket(f"{port}.{number}", product=product, shift=4, devnum=40 + number)
+            unit = replace(unit, parent=hub, incarnation=since + 10 * number)
+            for n in range(5 * number, 5 * number + count):
+                part = {"PART": f"{product}-{n}"}
+                node = a_usb_node(unit, "tty", f"ttyUSB{n}", number=f"c 188:{n}", properties=part)
+                yield replace(node, incarnation=since + 10 * number + n)
+
+    node = Node()
+    node.look(rules, *at("1", 100, 2, other=True))
+    if is_replugged:
+        node.look(rules, *at("1", 100, 2, other=False))
+        node.look(rules)
+    node.look(rules, *at("1", 200, 1, other=False))
+    if is_replugged:
+        node.look(rules, *at("1", 200, 2, other=False))
+        node.look(rules)
+        node.look(rules, *at("2", 300, 1, other=False))
+    for _ in range(2):
+        told = node.look(rules, *at("2", 300, 2, other=True))
+        assert [*told.values()].count("Healthy") == (3 if rules == TWO_RULES else 1)
+        assert all(node.memory.siblings.values())
+        node.memory = load(dump(node.memory, "boot"), "boot")

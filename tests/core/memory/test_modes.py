@@ -541,3 +541,26 @@ def test_a_model_that_another_pod_got_at_another_port_is_no_mode_of_this_pods_un
         node.look(rules)
     node.look(rules, *a_modem("2", "0125", 2))
     assert node.inventory.links()[id_] is None
+
+
+@pytest.mark.parametrize("serial", ["S", None])
+@pytest.mark.parametrize("keys", ['identity = ["RIG"]', 'group_by = "RIG"'])
+@pytest.mark.parametrize("after", ["y", "x"])
+@pytest.mark.parametrize("modes", [("0125", "0700"), ("0700", "0125"), ("0125", "0125")])
+def test_what_a_property_identifies_waits_at_another_port_in_any_mode(
+    modes: tuple[str, str], after: str, keys: str, serial: str | None
+) -> None:
+    """The pod has it in the first one."""
+    before, edited = rule("x", keys), rule("y", keys)
+    if after == "x":
+        edited = rule("early", match='{ SUBSYSTEM = "net" }') + rule("z", keys) + before
+    node = Node()
+    (held,) = node.look(before, *a_modem("1", "0125", serial=serial))
+    node.allocate(held)
+    node.look(before, *a_modem("1", modes[0], serial=serial))
+    node.look(edited, *a_modem("1", modes[0], serial=serial))
+    node.look(edited)
+    for _ in range(2):
+        told = node.look(edited, *a_modem("2", modes[1], serial=serial))
+        assert "Healthy" not in told.values()
+        assert f"a pod may still hold it as {held} of example.com/x" in told.values()

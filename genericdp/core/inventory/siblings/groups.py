@@ -85,7 +85,8 @@ class Groups:
             left |= numbered.left
             anew.update(numbered.anew)
             stayed[spot] = numbered.stayed
-        siblings |= left
+        # After an edit, a device may be remembered at such a port of which no number is known.
+        siblings |= {spot: numbers for spot, numbers in left.items() if numbers}
         return Plugged(
             self.at,
             numbers,

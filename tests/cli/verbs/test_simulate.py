@@ -103,8 +103,8 @@ def test_by_cdi_a_container_gets_the_node_itself_and_what_its_name_means(answer:
 def test_it_ends_when_its_terminal_is_closed_as_it_does_at_ctrl_c(
     number: signal.Signals, rules: Path, short_dir: Path
 ) -> None:
-    """And leaves nothing behind."""
-    command = ["env", "--default-signal=INT", *SIMULATE, "--rules", str(rules)]
+    """And leaves nothing behind. What runs these tests may ignore signals itself."""
+    command = ["env", "--default-signal=INT", "--default-signal=HUP", *SIMULATE, "--rules", str(rules)]
     env = {**os.environ, "TMPDIR": str(short_dir)}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env

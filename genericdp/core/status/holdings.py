@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from genericdp.core.inventory.inventory import Inventory, Orphan
+from genericdp.core.inventory.naming.ids import may_be_id_of
 from genericdp.core.inventory.offer import Offer
 from genericdp.core.memory.answered import Answered
 from genericdp.core.memory.held import Holding
@@ -109,9 +110,9 @@ def of_orphans(
     """The holders of the devices whose resources the rules no longer define, each with the id that it got."""
     found: dict[Orphan, list[tuple[str, Holder]]] = {orphan: [] for orphan in inventory.orphans}
     for (name, id_), holders in sorted((holdings or {}).items()) if found else ():
-        # An id that is no device's own may be that of a replica.
-        device = id_ if Orphan(name, id_) in found else id_.rpartition(".")[0]
-        if (orphan := Orphan(name, device)) in found:
+        # The id of the device itself, or of one of its replicas.
+        devices = (each for each in (id_, id_.rpartition(".")[0]) if may_be_id_of(each, id_))
+        if orphan := next((each for device in devices if (each := Orphan(name, device)) in found), None):
             found[orphan] += [(id_, holder) for holder in holders]
     return found
 

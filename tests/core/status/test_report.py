@@ -11,7 +11,7 @@ from genericdp.core.returning import Returning
 from genericdp.core.status.complaints import complaints, why_not_ready
 from genericdp.core.status.facts import InEffect, Standing
 from genericdp.core.status.history import Retried
-from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder
+from genericdp.core.status.holdings import KUBELET_SETTLES_S, Holder, of_orphans
 from genericdp.core.status.logged import Logged
 from genericdp.core.status.report import report, stamp
 from genericdp.errors import Location, Problem
@@ -344,6 +344,17 @@ def test_a_pod_holds_an_orphan_under_its_own_id_if_it_is_not_shared() -> None:
     document: Any = report(replace(facts_of(node.inventory), holdings={(FTDI, id_): (reader,)}))
     (orphan,) = document["orphans"]
     assert [each["id"] for each in orphan["heldBy"]] == [id_]
+
+
+def test_only_its_own_id_or_that_of_a_replica_is_an_id_of_an_orphan() -> None:
+    node = Node()
+    (id_,) = node.look(RULES, a_usb_serial(0))
+    node.allocate(id_)
+    node.look("", a_usb_serial(0))
+    pod = (Holder("plant", "reader-0", "main"),)
+    ids = [id_, f"{id_}.1", f"{id_}.x", f"{id_}.01", f"{id_}x.1"]
+    found = of_orphans({(FTDI, each): pod for each in ids}, node.inventory)
+    assert [[each for each, _ in held] for held in found.values()] == [[id_, f"{id_}.1"]]
 
 
 def test_of_many_orphans_only_some_are_named() -> None:

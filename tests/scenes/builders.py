@@ -298,6 +298,20 @@ def a_gpu(number: int = 0, *, slot: str = "", driver: str = "amdgpu") -> tuple[U
     )
 
 
+def an_i2c_bus(unit: UdevDevice, number: int, *, inode: int) -> UdevDevice:
+    """/dev/i2c-`number`, a bus of a unit: each has an adapter of its own above it."""
+    path = f"{unit.sys_path}/i2c-{number}"
+    adapter = a_device(path, subsystem="i2c", parent=unit, incarnation=inode)
+    return a_device(
+        f"{path}/i2c-dev/i2c-{number}",
+        subsystem="i2c-dev",
+        node=f"/dev/i2c-{number}",
+        number=f"c 89:{number}",
+        parent=adapter,
+        incarnation=inode + 1,
+    )
+
+
 def a_kfd() -> UdevDevice:
     """/dev/kfd, which goes along with every AMD GPU."""
     return a_device("/sys/devices/virtual/kfd/kfd", subsystem="kfd", node="/dev/kfd", number="c 510:0")

@@ -1,6 +1,6 @@
 """The memory: what outlives a device, an edit of the rules, a restart and a reboot."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -211,6 +211,7 @@ class _Numbers:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
+        self._held = frozenset(holding.device for holding in memory.held.values())
 
     def __call__(self, spot: Spot) -> Mapping[int, Known]:
         return self._at.get(spot, {})
@@ -232,30 +233,38 @@ class _Numbers:
 
     @cached_property
     def _at(self) -> Mapping[Spot, Mapping[int, Known]]:
-        held = {holding.device for holding in self._memory.held.values()}
         found: dict[Spot, dict[int, Known]] = {}
+        for spot, more in chain(self._of_devices(), self._shared()):
+            if spot.number != UNKNOWN:
+                mine = found.setdefault(spot.of_all, {})
+                one = mine.get(spot.number, Known("", "", is_there=False))
+                held, ids = one.held | more.held, {**one.ids, **more.ids}
+                is_there, models = one.is_there or more.is_there, one.models | more.models
+                path = more[:2] if more.sys_path else one[:2]  # a tombstone has none
+                mine[spot.number] = Known(*path, held, ids, is_there, models)
+        return found
+
+    def _of_devices(self) -> Iterator[tuple[Spot, Known]]:
+        """What is remembered of the nodes that devices have or had."""
         for id_, known in self._memory.devices.items():
-            under = {spot.serial: spot.port for spot in known.device.also if is_of_node(spot)}
-            nodes = ((each.sys_path, under.get(each.link, "")) for each in known.device.nodes)
-            spots, key_hash = [*known.device.spots_with_models], known.device.key_hash
-            value = value_of(known.device.basis, key_hash)
+            device = known.device
+            under = {spot.serial: spot.port for spot in device.also if is_of_node(spot)}
+            nodes = ((each.sys_path, under.get(each.link, "")) for each in device.nodes)
+            spots, ids = [*device.spots_with_models], {id_: value_of(device.basis, device.key_hash)}
             there = zip((*spots, *known.earlier.items()), chain(nodes, repeat(("", ""))), strict=False)
             for n, ((spot, model), at) in enumerate(there):
-                if spot.number != UNKNOWN:
-                    mine = found.setdefault(spot.of_all, {})
-                    other = mine.get(spot.number, Known("", "", is_there=False))
-                    of_pods = other.held | ({id_} if id_ in held and spot not in known.not_given else set())
-                    is_there, models = n < len(spots) or other.is_there, other.models | {model}
-                    path = at if at[0] else other[:2]  # a tombstone has none
-                    mine[spot.number] = Known(*path, of_pods, {**other.ids, id_: value}, is_there, models)
-            of_pods = frozenset({id_} & held)
+                held = self._held.intersection(() if spot in known.not_given else ids)
+                yield spot, Known(*at, held, ids, n < len(spots), frozenset({model}))
+
+    def _shared(self) -> Iterator[tuple[Spot, Known]]:
+        """The same of the nodes that go along with devices. One that has left does not say where they are."""
+        found: dict[Spot, dict[str, tuple[str, str]]] = {}
+        for id_, known in self._memory.devices.items():
             for spot, at in known.device.shared_at.items():
-                mine = found.setdefault(spot.of_all, {})
-                other = mine.get(spot.number, Known("", "", is_there=False))
-                path = at if at[0] else other[:2]
-                ids, models = {id_: Value(), **other.ids}, other.models | {""}
-                mine[spot.number] = Known(*path, other.held | of_pods, ids, models=models)
-        return found
+                found.setdefault(spot, {})[id_] = at if known.absent_since is None else ("", "")
+        for spot, by_id in found.items():
+            path, ids = next(filter(any, by_id.values()), ("", "")), dict.fromkeys(by_id, Value())
+            yield spot, Known(*path, self._held.intersection(ids), ids, models=frozenset({""}))
 
 
 def after_allocate(

@@ -74,7 +74,7 @@ class Remembered:
         """The dock at one of its spots, or the last one there that could be read."""
         return self.device.docks.get(spot) or self.docks.get(spot)
 
-    def shared_at(self, now: Device) -> Mapping[Spot, tuple[str, str]]:
+    def ever_shared_at(self, now: Device) -> Mapping[Spot, tuple[str, str]]:
         """`Device.shared_at` of a held device as it is offered now, with what a pod may have had."""
         before = ((spot, ("", "")) for spot in self.device.shared_at if spot not in now.shared_at)
         return {**now.shared_at, **dict(islice(before, SIBLING_LIMIT))}
@@ -156,10 +156,11 @@ class Whereabouts:
         ids: dict[str, bool] = {}
         for key in _keys_of(spot, device.docks.get(spot), device.key_hash):
             for at, other, id_ in self._of_units.get(key, ()):
-                # What has a property may change its mode, and its model with it.
-                is_same = key[0] == "values" or may_be_model(model, other)
+                # Another mode is another model, with the same values.
+                by_values = key[0] == "values"
+                is_same = by_values or may_be_model(model, other)
                 if at.port != spot.port and is_same and not are_told_apart(at, spot):
-                    ids[id_] = ids.get(id_, True) and key[0] == "values"
+                    ids[id_] = ids.get(id_, True) and by_values
         return ids
 
     @cached_property

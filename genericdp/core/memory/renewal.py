@@ -164,8 +164,8 @@ class Renewal:
         if more:
             room = max(0, LINK_LIMIT - len(device.links))
             kept = links_to_keep(more, known, self._given) if is_held else more[:room]
-            device = replace(device, links=(*device.links, *kept))
-            device = replace(device, shared_at=known.shared_at(device)) if is_held else device
+            shared_at = known.ever_shared_at(device) if is_held else device.shared_at
+            device = replace(device, links=(*device.links, *kept), shared_at=shared_at)
         rule = self._offers[resource].resource
         earlier, docks = (
             self._earlier(device, known, rule) if is_held else (lost_of(known, device, self.plugged), {})

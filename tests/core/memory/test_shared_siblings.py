@@ -12,8 +12,8 @@ from genericdp.core.inventory.place import Spot, locate, spot_of_node
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved import dump, load, save_within_s
-from tests.scenes.builders import a_card, a_device, a_kfd, a_usb_device, a_usb_node
-from tests.scenes.edits import Node
+from tests.scenes.builders import a_card, a_device, a_kfd, a_usb_device, a_usb_node, a_usb_serial, an_i2c_bus
+from tests.scenes.edits import Node, rule
 
 WHY = "it cannot be told apart from another one, which a pod may still have"
 IN_DOUBT = f"the shared node '{{}}' is not offered: {WHY}"
@@ -44,21 +44,11 @@ SCOPE, OTHER = a_scope(1), a_scope(2)
 def buses(*names: str, since: int = 1) -> list[UdevDevice]:
     """The buses of one adapter, in the order in which the kernel numbers them, from 4."""
     pci = a_device("/sys/devices/pci0000:00/0000:00:1f.4", subsystem="pci")
-
-    def a_bus(number: int, name: str) -> UdevDevice:
-        path = f"{pci.sys_path}/i2c-{number}"
-        adapter = replace(a_device(path, subsystem="i2c", attributes={"name": name}), parent=pci)
-        path = f"{path}/i2c-dev/i2c-{number}"
-        node = a_device(
-            path,
-            subsystem="i2c-dev",
-            node=f"/dev/i2c-{number}",
-            number=f"c 89:{number}",
-            properties={"PART": name},
-        )
-        return replace(node, parent=adapter, incarnation=since * 100 + number)
-
-    return [a_bus(number, name) for number, name in enumerate(names, 4)]
+    found = (an_i2c_bus(pci, number, inode=since * 100 + 2 * number) for number in range(4, 4 + len(names)))
+    return [
+        replace(bus, properties={**bus.properties, "PART": name})
+        for bus, name in zip(found, names, strict=True)
+    ]
 
 
 def parts(node: Node, *devices: UdevDevice) -> Mapping[str, str]:
@@ -255,6 +245,21 @@ def test_each_device_that_goes_along_with_a_shared_node_is_known_there() -> None
 def test_of_many_places_where_shared_nodes_were_only_some_are_remembered() -> None:
     spots = [Spot(f"port {n}", "", "if00") for n in range(100)]
     known = Remembered("x", Device("x", shared_at=dict.fromkeys(spots[1:], ("path", "node"))))
-    found = known.shared_at(Device("x", shared_at={spots[0]: ("here", "node")}))
+    found = known.ever_shared_at(Device("x", shared_at={spots[0]: ("here", "node")}))
     assert [*found] == spots[: 1 + SIBLING_LIMIT]
     assert [*found.values()] == [("here", "node"), *[("", "")] * SIBLING_LIMIT]
+
+
+def test_a_device_that_has_left_does_not_say_where_a_shared_node_is() -> None:
+    """It left before the node was bound again. The other device has seen that."""
+    node, (_, old), (_, new) = Node(), buses("X", "A"), buses("X", "A", since=2)
+    rules, stick = BUSES + rule("stick", match='{ SUBSYSTEM = "tty" }'), a_usb_serial(5, port="3")
+    node.look(rules, stick, SCOPE, OTHER, old)
+    for id_ in ("scope_SCOPE1", "stick_A50285BI"):
+        node.allocate(id_)
+    for bus in ([old], [], [new]):
+        node.look(rules, stick, OTHER, *bus)
+    for devices in (node.memory.devices, dict(reversed([*node.memory.devices.items()]))):
+        (known,) = replace(node.memory, devices=devices).past.known_at(locate(new).spot.of_all).values()
+        assert (known.sys_path, known.node) == (new.sys_path, spot_of_node(new).port)
+        assert known.held == frozenset({"scope_SCOPE1"})

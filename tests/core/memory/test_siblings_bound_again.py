@@ -8,7 +8,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.saved import dump, load
-from tests.scenes.builders import a_device, a_usb_device, a_usb_node
+from tests.scenes.builders import a_device, a_usb_device, a_usb_node, an_i2c_bus
 from tests.scenes.edits import Node, rule
 
 RULES = [rule("x", keys) for keys in ("", 'group_by = "usb_device"', 'group_by = "all"', 'identity = "port"')]
@@ -154,16 +154,7 @@ GPU = a_device("/sys/devices/pci0000:00/0000:00:1c.1/0000:01:00.0", subsystem="p
 
 
 def a_bus(number: int, inode: int) -> UdevDevice:
-    """An I2C bus of a GPU: each has an adapter of its own above it."""
-    above = a_device(f"{GPU.sys_path}/i2c-{number}", subsystem="i2c", parent=GPU, incarnation=inode)
-    return a_device(
-        f"{above.sys_path}/i2c-dev/i2c-{number}",
-        subsystem="i2c-dev",
-        node=f"/dev/x{number}",
-        number=f"c 89:{number}",
-        parent=above,
-        incarnation=inode + 1,
-    )
+    return an_i2c_bus(GPU, number, inode=inode)
 
 
 def a_loopback(number: int, inode: int) -> UdevDevice:
@@ -172,7 +163,7 @@ def a_loopback(number: int, inode: int) -> UdevDevice:
         f"/sys/devices/virtual/video4linux/video{number}",
         subsystem="video4linux",
         number=f"c 81:{number}",
-        node=f"/dev/x{number}",
+        node=f"/dev/video{number}",
         attributes={"name": "Dummy"},
         incarnation=inode,
     )
@@ -186,7 +177,7 @@ def test_siblings_that_are_on_no_usb_device_are_in_doubt_too_once_one_has_come_a
     rules = rule("x", match='{ SUBSYSTEM = ["i2c-dev", "video4linux"] }')
     node = Node()
     node.look(rules, *(make(n, 10 * n) for n in (3, 4, 5)))
-    link = next(link for link, path in node.links().items() if path == "/dev/x3")
+    link = next(link for link, path in node.links().items() if path == make(3, 0).device_node)
     node.allocate(link)
     node.look(rules, *(make(n, 10 * n) for n in (3, 4, 5)))
     node.look(rules)

@@ -135,9 +135,9 @@ class DryRun:
         It also ends when its terminal is closed (SIGHUP, see signal(7)), unless nohup(1) started it.
         """
         running = asyncio.get_running_loop()
-        is_deaf = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-        for number in (signal.SIGINT, signal.SIGTERM, *(() if is_deaf else (signal.SIGHUP,))):
-            running.add_signal_handler(number, self._ended.set)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                running.add_signal_handler(number, self._ended.set)
         root = os.path.dirname(self._settings.kubelet_dir)
         # The CDI devices of the machine are those of its pods, too.
         cdi_dirs = ("/etc/cdi", "/var/run/cdi", self._settings.cdi_dir)

@@ -85,7 +85,7 @@ class Groups:
             left |= numbered.left
             anew.update(numbered.anew)
             stayed[spot] = numbered.stayed
-        # After an edit, a device may be remembered at such a port of which no number is known.
+        # A device that has lost its number (`Numbered.anew`) may be all that is remembered at a port.
         siblings |= {spot: numbers for spot, numbers in left.items() if numbers}
         return Plugged(
             self.at,

@@ -17,10 +17,10 @@ _MOST_DIGITS = 6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Run the daemon on this machine's devices with a simulated kubelet, and show what a node would "
-        "offer. To see it change, plug or unplug a device, or edit a rule file. Ctrl-C ends it. Nothing "
-        "on the machine is changed: sockets, links and memory are in a temporary directory, and no USB "
-        "device is reset. Exits with status 1 if a container does not get what it requests or a rule file "
-        "has a mistake."
+        "offer. To see it change, plug or unplug a device, or edit a rule file. Ctrl-C or closing the "
+        "terminal ends it. Nothing on the machine is changed: sockets, links and memory are in a temporary "
+        "directory, and no USB device is reset. Exits with status 1 if a container does not get what it "
+        "requests or a rule file has a mistake."
     )
     parser.epilog = (
         "examples:\n"

@@ -38,6 +38,33 @@ def test_another_unit_in_the_kit_is_not_the_one_that_has_left(
     assert back[-1].device_node not in {each.path for device in free for each in device.nodes}
 
 
+def in_dock(port: str, plug: int) -> list[UdevDevice]:
+    """Two adapters without serial numbers, in a dock that has one."""
+    hub = replace(a_usb_device(port, product="d0cc", serial="D1"), incarnation=100 * plug)
+    hub = replace(hub, properties={**hub.properties, "TYPE": "9/0/1"})
+    found = [hub]
+    for number in (1, 2):
+        usb = replace(a_usb_device(f"{port}.{number}", serial=None, devnum=9 + number), parent=hub)
+        properties = {"BENCH": "a", "ROLE": f"r{number}"}
+        tty = a_usb_node(usb, "tty", f"ttyUSB{number}", number=f"c 188:{number}", properties=properties)
+        found.append(replace(tty, incarnation=100 * plug + number))
+    return found
+
+
+@pytest.mark.parametrize("identity", ["", 'identity = ["BENCH"]'])
+@pytest.mark.parametrize("taken", ["r1", "r2"])
+def test_what_an_edit_took_from_a_kit_goes_along_with_the_dock(identity: str, taken: str) -> None:
+    """The one node that is left of the kit is not the one that was taken, although it moved as well."""
+    kit = rule("x", 'group_by = { ID_MODEL_ID = "d0cc" }', identity)
+    node, edited = Node(), rule("y", match=f'{{ SUBSYSTEM = "tty", ROLE = "{taken}" }}') + kit
+    (id_,) = node.look(kit, *in_dock("1", 1))
+    node.allocate(id_)
+    node.look(edited, *in_dock("1", 1))
+    told = node.look(edited, *in_dock("2", 2))
+    assert told.pop(id_) == "Healthy"
+    assert {*told.values()} == {"it is unplugged", f"a pod may still hold it as {id_} of example.com/x"}
+
+
 HUBS = rule(
     "x", 'group_by = { ID_MODEL_ID = "b0b0" }', match='{ SUBSYSTEM = "tty", usb = { port = "1.*" } }'
 ) + rule("z")

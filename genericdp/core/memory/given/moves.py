@@ -52,9 +52,10 @@ class Moves:
         # They do not tell apart two siblings of one device.
         is_told = names_of(now.basis) != () and not self._is_kit
         self._tells_siblings = is_told and _has_one_each(was) and _has_one_each(now)
-        # The id of one node says its properties, so this is the node, wherever it is.
-        self._is_one_node = self._tells_siblings and len(was.spots) == len(now.spots) == 1
         self._had = {*was.spots}
+        # The id of one node says its properties, so this is the node, wherever it is.
+        is_one_node = self._tells_siblings and len(was.spots) == len(now.spots) == 1
+        self._one_node = self._had if is_one_node else set()
         self._ports = {each.port for each in now.spots}
         self._is_back = any(each in earlier for each in now.spots)
 
@@ -65,10 +66,11 @@ class Moves:
 
         model  of the unit that was there, "" if it is not known
         """
-        if self._is_back or (spot.port in self._ports and not self._is_one_node):
+        is_the_node = spot in self._one_node
+        if self._is_back or (spot.port in self._ports and not is_the_node):
             return spot
         # Any adapter without a serial number has the same place in its unit, and so has a twin.
-        is_told = self._is_one_node or is_of_path(spot) or not may_be_twin(self._twins, spot, model)
+        is_told = is_the_node or is_of_path(spot) or not may_be_twin(self._twins, spot, model)
         if is_told and any(may_be_model(model, other) for other in self._came.get(self._place_of(spot), ())):
             return None
         if self._of_unit and _is_below(spot, self._of_unit[0]):

@@ -72,7 +72,7 @@ def remember(
     held_devices = frozenset(holding.device for holding in held.values())
     renewal = Renewal(with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory)
     gone = _by_resource({**unknown, **memory.devices, **renewal.ambiguous})
-    unread = Unread(memory.devices, held, inventory, renewal)
+    unread = Unread(memory.devices, held, inventory, renewal, memory.apart)
     others, refusals = list[str](), list[Refusal]()
     present: dict[str, dict[str, Remembered]] = {name: {} for name in inventory.offers}
     for name, offer in inventory.offers.items():

@@ -325,3 +325,57 @@ def test_the_unit_of_a_pod_was_there_first_although_one_that_came_in_a_boot_is_f
         told = node.look(rules, own, other)
         assert (told[id_], node.inventory.links()[id_]) == ("Healthy", own.device_node)
         node.now += TWO_AFTER_S
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["fast", "slow"])
+@pytest.mark.parametrize("order", ["after it left", "before"])
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_a_unit_that_a_pod_has_is_not_offered_unread_beside_another_one(
+    order: str, *, fast: bool, is_saved: bool
+) -> None:
+    """The other one has the port at which the unit counted while it was alone."""
+    node, rules = Node(), rule("x")
+    unit = a_tty_in_socket(1, fast=fast, serial="S1", devnum=1)
+    other = a_tty_in_socket(2, fast=not fast, serial="S2", product="6002", devnum=2)
+    unread = a_tty_in_socket(3, fast=fast, devnum=3)
+    node.look(rules, unit)
+    node.allocate("x_S1")
+    for each in ([], [other]) if order == "after it left" else ([unit, other], [other]):
+        node.look(rules, *each)
+    told = dict[str, str]()
+    for _ in range(4):
+        told = node.look(rules, other, unread)
+        assert {id_ for id_, why in told.items() if why == "Healthy"} == {"x_S2"}
+        node.now += TWO_AFTER_S
+        if is_saved and node.memory.apart:
+            node.memory = saved.load(saved.dump(node.memory, "boot"), "boot")
+    assert told["x_S1"] == (
+        "it is unplugged, or it is /dev/ttyACM3, whose serial number could not be read: unplug it and plug "
+        "it in again"
+    )
+    (refusal,) = node.inventory.refusals
+    assert refusal.node == "/dev/ttyACM3"
+    assert refusal.reason == (
+        "its serial number could not be read, so it may be x_S1, which a pod may still hold; unplug it and "
+        "plug it in again, at another port if it has no serial number"
+    )
+    assert node.look(rules, other, a_tty_in_socket(4, fast=fast, serial="S1", devnum=4)) == {
+        "x_S1": "Healthy",
+        "x_S2": "Healthy",
+    }
+
+
+def test_a_part_without_a_serial_number_stays_offered_when_the_other_one_leaves() -> None:
+    """It was there beside the unit of the pod, so it is not that one unread."""
+    node, rules = Node(), rule("x")
+    unit, other = a_tty_in_socket(1, fast=True, serial="S1", devnum=1), a_tty_in_socket(2, devnum=2)
+    told = dict[str, str]()
+    for _ in range(3):
+        told = node.look(rules, unit, other)
+        node.now += TWO_AFTER_S
+    assert {*told.values()} == {"Healthy"}
+    node.allocate("x_S1")
+    del told["x_S1"]
+    for _ in range(2):
+        assert node.look(rules, other) == {"x_S1": "it is unplugged", **told}
+        node.memory = saved.load(saved.dump(node.memory, "boot"), "another boot")

@@ -5,6 +5,7 @@ The rules of this file:
 * The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, it has
   none. So a device may be the one that a pod holds if it has the same model and port, and exactly one of the
   two has a serial number. It waits until the held one is found elsewhere.
+* A unit in a socket of USB 3 may have another port there once a second one is beside it.
 * Where the unit of a pod was last seen is also known from the id that edited rules gave it since. It may
   come back in the mode (as the model) that the pod got, or in its last one.
 * None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again
@@ -25,6 +26,7 @@ from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renewal import Renewal
+from genericdp.core.usb_port import Pairs
 
 
 class _Had(NamedTuple):
@@ -39,15 +41,25 @@ class Unread:
     """Finds devices that may be a pod's own device whose serial number could not be read."""
 
     def __init__(
-        self, devices: Mapping[str, Remembered], held: Held, inventory: Inventory, renewal: Renewal
+        self,
+        devices: Mapping[str, Remembered],
+        held: Held,
+        inventory: Inventory,
+        renewal: Renewal,
+        apart: Pairs,
     ) -> None:
-        """`devices` are all that are remembered, by id; `inventory` is that of what is plugged in."""
+        """`devices` are all that are remembered, by id; `inventory` is that of what is plugged in.
+
+        apart  the sockets of USB 3 in which two units were at once
+        """
         self._devices = devices
         self._offers = inventory.offers
         self._untold, self._twins = inventory.untold, inventory.twins
         self._renewal = renewal
         self._holdings = {holding.device: holding for holding in held.values()}
         self._exclusive = {holding.device for holding in held.values() if not holding.shared}
+        fast = {slow: pair.fast for slow, pair in apart.items()}
+        self._beside = {**fast, **{port: slow for slow, port in fast.items()}}
 
     def why_not(self, resource: str, device: Device) -> str:
         """Why the device must not be offered; "" if it may. `resource` is the name of its resource."""
@@ -61,7 +73,7 @@ class Unread:
         had_at = self._had if is_new else self._lost
         is_shared = not self._offers[resource].resource.is_exclusive
         for spot, model, node in zip(device.spots, device.models, device.nodes, strict=False):
-            for had in had_at.get(spot.port, ()) if model else ():
+            for had in self._at(spot, known, had_at) if model else ():
                 if (
                     had.id_ != device.id
                     and bool(had.spot.serial) is not bool(spot.serial)
@@ -75,6 +87,16 @@ class Unread:
                     self._renewal.see_holder(device, had.id_)
                     return _why_unread(spot, had.id_, node.path if _has_several_units(device) else "")
         return ""
+
+    def _at(
+        self, spot: Spot, known: Remembered | None, had_at: Mapping[str, Sequence[_Had]]
+    ) -> Iterator[_Had]:
+        """What pods got where a device is now, or could have been before its socket was apart."""
+        yield from had_at.get(spot.port, ())
+        beside = self._beside.get(spot.port)
+        if beside is not None and (known is None or spot not in known.device.spots):
+            lost = self._lost.get(beside, ())
+            yield from (each for each in lost if not self._renewal.plugged.nodes_at(each.spot))
 
     @cached_property
     def _lost(self) -> Mapping[str, Sequence[_Had]]:

@@ -94,6 +94,7 @@ class Builder:
             conflicts=tuple(sorted(self._sorting.conflicts.values())),
             doubted={id_: mine for draft in drafts for id_, mine in draft.doubted.items()},
             untold={id_: lost for draft in drafts for id_, lost in draft.untold.items()},
+            waiting=tuple(device.id for draft in drafts if draft.waits for device in draft.offer.devices),
         )
 
     def _told(self, open_: frozenset[str], past: Past) -> Told:
@@ -213,6 +214,7 @@ class Builder:
             of_several=past.of_several,
             doubted=assigned.doubted,
             untold=assigned.untold,
+            waits=shared.waits,
         )
 
 
@@ -229,6 +231,7 @@ class _Draft:
     seats, plain, doubted, untold  see `identity.Assignment`
     links     see `plain` of `naming.links.Links`; `forged` and `models` likewise
     unknown, of_several  see `past.Past`
+    waits     see `SharedNodes`
     """
 
     changes: int
@@ -249,6 +252,7 @@ class _Draft:
     of_several: Collection[str]
     doubted: Mapping[str, Sequence[str]]
     untold: Mapping[str, Sequence[str]]
+    waits: bool
 
     def still_holds(self, nodes: Nodes, siblings: Mapping[str, tuple[Spot, int]], past: Past) -> bool:
         """Whether these nodes, siblings and memories would give the same draft."""

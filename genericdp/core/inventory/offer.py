@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import chain, repeat
+from typing import NamedTuple
 
 from genericdp.core.buses.port import Dock
 from genericdp.core.device import DeviceNumber
@@ -55,6 +56,26 @@ class Node:
         return self.sys_path.startswith("/dev/")
 
 
+class SharedAt(NamedTuple):
+    """What is known of a shared node at a spot.
+
+    sys_path  where it is, "" where that is not known any more
+    node      which one it is (`spot_of_node`), None likewise
+    model     of the unit there, as in `Device.models`
+    dock      of the unit there, as in `Device.docks`
+    """
+
+    sys_path: str = ""
+    node: Spot | None = None
+    model: str = ""
+    dock: Dock | None = None
+
+    @property
+    def left(self) -> "SharedAt":
+        """The same where nobody says any more that it is there."""
+        return self._replace(sys_path="", node=None)
+
+
 @dataclass(frozen=True, slots=True)
 class Device:
     """What the kubelet allocates: one or more device nodes that belong together.
@@ -77,7 +98,6 @@ class Device:
     docks      of spots where the unit has no serial number and is behind a dock: the dock (`port.Dock`)
     shared     the nodes that go along with every device of the resource: one tuple for all that are present
     shared_at  the spots of those with links that do not name them, also of earlier ones that a pod may have
-               -> sys path, and which node it is (`Known.node`); both are "" where that is not known any more
     also       while it is absent, other spots where it may be: of what was plugged in at its port since
     before     the spots of its nodes in the memory of an earlier release, where those are others
     across     the spots that its nodes would have at the other port of a socket of USB 3
@@ -100,7 +120,7 @@ class Device:
     models: tuple[str, ...] = ()
     docks: Mapping[Spot, Dock] = field(default_factory=dict)
     shared: tuple[Node, ...] = ()
-    shared_at: Mapping[Spot, tuple[str, str]] = field(default_factory=dict)
+    shared_at: Mapping[Spot, SharedAt] = field(default_factory=dict)
     also: tuple[Spot, ...] = ()
     before: tuple[Spot, ...] = ()
     across: tuple[Spot, ...] = ()

@@ -19,7 +19,7 @@ from genericdp.core.inventory.claims import Claims, why_refused
 from genericdp.core.inventory.group import Member
 from genericdp.core.inventory.identity import hash_of, natural
 from genericdp.core.inventory.inventory import Refusal
-from genericdp.core.inventory.offer import Device, Health, Node
+from genericdp.core.inventory.offer import Device, Health, Node, SharedAt
 from genericdp.core.inventory.place import Spot, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.rules.resource import Resource
@@ -50,12 +50,14 @@ class SharedNodes:
     at        see `Device.shared_at`
     reason    why no device of the resource can be Healthy; "" if they can
     refusals  of nodes that match and are not given out
+    waits     whether some of these are given out once no pod can have them
     """
 
     nodes: tuple[Node, ...] = ()
-    at: Mapping[Spot, tuple[str, str]] = field(default_factory=dict)
+    at: Mapping[Spot, SharedAt] = field(default_factory=dict)
     reason: str = ""
     refusals: tuple[Refusal, ...] = ()
+    waits: bool = False
 
     def with_them(self, device: Device) -> Device:
         """A device of the resource together with the shared nodes."""
@@ -88,9 +90,10 @@ def shared_nodes(
         claim = next(each for each in shares if each.resource.name == resource.name)
         members.setdefault(claim.table, []).append(Member(claim, device, claims.place(device)))
     nodes: list[Node] = []
-    at: dict[Spot, tuple[str, str]] = {}
+    at: dict[Spot, SharedAt] = {}
     reasons: list[str] = []
     refusals: list[Refusal] = []
+    waits = False
     for index, table in enumerate(resource.nodes):
         if not table.shared:
             continue
@@ -100,15 +103,17 @@ def shared_nodes(
             try:
                 nodes.append(_node(member, node_of, claims.plugged))
                 if not _has_name(member):
-                    at[member.place.spot] = member.device.sys_path, spot_of_node(member.device).port
+                    place, device = member.place, member.device
+                    at[place.spot] = SharedAt(device.sys_path, spot_of_node(device), place.model, place.dock)
                 reasons.append(member.fault)
             except _RefusedError as error:
                 path = member.device.device_node or ""
                 refusals.append(Refusal(resource.name, path, str(error)))
+                waits |= isinstance(error, _InDoubtError)
                 refused = refused or f"the shared node '{path}' is not offered: {error}"
         if len(nodes) == before and not table.optional:
             reasons.append(refused or f"the shared node for {table.in_words} is missing")
-    return SharedNodes(tuple(nodes), at, next(filter(None, reasons), ""), tuple(refusals))
+    return SharedNodes(tuple(nodes), at, next(filter(None, reasons), ""), tuple(refusals), waits)
 
 
 def _order(member: Member) -> tuple[object, ...]:
@@ -120,6 +125,10 @@ class _RefusedError(Exception):
     """A node that matches is not given out; the message says why."""
 
 
+class _InDoubtError(_RefusedError):
+    """It is not given out until no pod can have it."""
+
+
 def _node(member: Member, node_of: Callable[[Member, str], Node], plugged: Plugged) -> Node:
     resource = member.claim.resource
     if reason := why_refused(member.device, resource):
@@ -127,7 +136,7 @@ def _node(member: Member, node_of: Callable[[Member, str], Node], plugged: Plugg
     if what := member.place.untold:
         raise _RefusedError(f"nothing shows which {what} it is")
     if plugged.is_in_doubt(member.place.spot):
-        raise _RefusedError("it cannot be told apart from another one, which a pod may still have")
+        raise _InDoubtError("it cannot be told apart from another one, which a pod may still have")
     try:
         node = node_of(member, _link(member))
     except MissingPropertyError as error:

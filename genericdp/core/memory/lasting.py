@@ -17,8 +17,8 @@ from genericdp.core.buses.port import port_on_a_bus
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.past import Twin, Twins
+from genericdp.core.memory.given.ports import ports_of
 from genericdp.core.memory.memory import Memory, Unit
-from genericdp.core.memory.remembered import ports_of
 from genericdp.core.usb_port import Pairs
 
 #: How long two units are there before they are not one that comes back, in seconds.

@@ -18,17 +18,18 @@ from genericdp.core.inventory.past import (
     Ties,
     Twin,
     Twins,
-    Value,
     value_of,
 )
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.memory.answered import Answered, CdiDevice, answer, resumed_at
 from genericdp.core.memory.given.links import GivenLinks
 from genericdp.core.memory.given.parts import as_given
+from genericdp.core.memory.given.ports import Ports
+from genericdp.core.memory.given.shared import known_there, shared_spots
 from genericdp.core.memory.held import Held, give
-from genericdp.core.memory.remembered import Remembered, ports_of, said_at_ports
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.withdrawn import Shares
-from genericdp.core.usb_port import At, Nodes, Pair, Pairs, Said
+from genericdp.core.usb_port import At, Pair, Pairs
 
 
 class Unit(NamedTuple):
@@ -135,9 +136,9 @@ class Memory:
 
     @property
     def _at(self) -> At:
-        ports = _Ports(self)
+        ports = Ports(self.devices, self.ties)
         two = {slow: pair for slow, (_, pair) in self.two.items()}
-        return At(ports, ports.units, ports.unseen, ports.with_nodes, self.apart, two)
+        return At(ports.is_known, ports.units, ports.unseen, ports.with_nodes, self.apart, two)
 
     @property
     def _unoffered(self) -> frozenset[Spot]:
@@ -167,45 +168,6 @@ class Memory:
         return left[0].port if len(left) == 1 else ""
 
 
-class _Ports:
-    """What is remembered at ports. Only those on USB are asked about."""
-
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
-
-    def __call__(self, port: str) -> bool:
-        return port in self._all
-
-    def units(self, port: str) -> Collection[Said]:
-        """What the units at a port said that they are. Only asked when two may be one."""
-        return self._units.get(port, ())
-
-    def unseen(self, port: str) -> Collection[Said]:
-        """The same of those that were certainly not seen since the last boot."""
-        return self._unseen.get(port, ())
-
-    @cached_property
-    def _units(self) -> Mapping[str, Collection[Said]]:
-        return said_at_ports(self._memory.devices.values())
-
-    @cached_property
-    def _unseen(self) -> Mapping[str, Collection[Said]]:
-        return said_at_ports(known for known in self._memory.devices.values() if not known.is_of_this_boot)
-
-    def with_nodes(self, nodes: Nodes) -> Collection[str]:
-        """The ports of devices that have one of these nodes. Only asked when two come to be in one socket."""
-        return {
-            spot.port
-            for known in self._memory.devices.values()
-            if any(is_of_node(each) and each._replace(serial="") in nodes for each in known.device.also)
-            for spot in known.device.spots
-        }
-
-    @cached_property
-    def _all(self) -> Collection[str]:
-        return ports_of(self._memory.devices.values()).union(self._memory.ties.values())
-
-
 class _Numbers:
     """The numbers that remembered devices have, by the spot that siblings share. Rarely asked for."""
 
@@ -229,12 +191,15 @@ class _Numbers:
         for known in self._memory.devices.values():
             for spot, dock in (*known.docks.items(), *known.device.docks.items()):
                 found.setdefault(("dock", dock.serial, dock.at, spot.within), []).append(spot.of_all)
+        for spot, at in shared_spots(self._memory.devices.values()):
+            if at.dock is not None:
+                found.setdefault(("dock", at.dock.serial, at.dock.at, spot.within), []).append(spot.of_all)
         return found
 
     @cached_property
     def _at(self) -> Mapping[Spot, Mapping[int, Known]]:
         found: dict[Spot, dict[int, Known]] = {}
-        for spot, more in chain(self._of_devices(), self._shared()):
+        for spot, more in chain(self._of_devices(), known_there(self._memory.devices, self._held)):
             if spot.number != UNKNOWN:
                 mine = found.setdefault(spot.of_all, {})
                 one = mine.get(spot.number, Known("", "", is_there=False))
@@ -255,16 +220,6 @@ class _Numbers:
             for n, ((spot, model), at) in enumerate(there):
                 held = self._held.intersection(() if spot in known.not_given else ids)
                 yield spot, Known(*at, held, ids, n < len(spots), frozenset({model}))
-
-    def _shared(self) -> Iterator[tuple[Spot, Known]]:
-        """The same of the nodes that go along with devices. One that has left does not say where they are."""
-        found: dict[Spot, dict[str, tuple[str, str]]] = {}
-        for id_, known in self._memory.devices.items():
-            for spot, at in known.device.shared_at.items():
-                found.setdefault(spot, {})[id_] = at if known.absent_since is None else ("", "")
-        for spot, by_id in found.items():
-            path, ids = next(filter(any, by_id.values()), ("", "")), dict.fromkeys(by_id, Value())
-            yield spot, Known(*path, self._held.intersection(ids), ids, models=frozenset({""}))
 
 
 def after_allocate(

@@ -131,7 +131,7 @@ def remember(
     complete = replace(
         inventory,
         offers=final,
-        waiting=tuple(sorted((*ids_that_wait(shared, final), *others))),
+        waiting=tuple(sorted({*ids_that_wait(shared, final), *others, *inventory.waiting})),
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
         orphans=tuple(sorted(Orphan(orphans[id_].resource, id_) for id_ in orphans.keys() & held_devices)),
         orphaned_links=tuple(sorted({link for known in orphans.values() for link in known.device.links})),

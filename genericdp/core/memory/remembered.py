@@ -18,7 +18,7 @@ from itertools import islice
 from math import inf
 
 from genericdp.core.buses.port import Dock, are_two_docks
-from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.inventory.offer import Device, Offer, SharedAt
 from genericdp.core.inventory.part import Part, are_told_apart, has_serial, missing_of, part_of
 from genericdp.core.inventory.past import SIBLING_LIMIT
 from genericdp.core.inventory.place import (
@@ -31,7 +31,6 @@ from genericdp.core.inventory.place import (
     spot_of,
 )
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.usb_port import Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +73,10 @@ class Remembered:
         """The dock at one of its spots, or the last one there that could be read."""
         return self.device.docks.get(spot) or self.docks.get(spot)
 
-    def ever_shared_at(self, now: Device) -> Mapping[Spot, tuple[str, str]]:
+    def ever_shared_at(self, now: Device) -> Mapping[Spot, SharedAt]:
         """`Device.shared_at` of a held device as it is offered now, with what a pod may have had."""
-        before = ((spot, ("", "")) for spot in self.device.shared_at if spot not in now.shared_at)
+        shared = self.device.shared_at.items()
+        before = ((spot, at.left) for spot, at in shared if spot not in now.shared_at)
         return {**now.shared_at, **dict(islice(before, SIBLING_LIMIT))}
 
     @property
@@ -277,20 +277,3 @@ def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
         and (knows_nodes or not known.is_of_this_boot)
         and nodes.isdisjoint(was.also)
     )
-
-
-def ports_of(every: Collection[Remembered]) -> frozenset[str]:
-    """The ports at which devices are remembered. Asked in every step, of thousands of devices."""
-    found = {known.device.port for known in every}
-    found |= {spot.port for known in every for spot in known.device.spots}
-    found |= {spot.port for known in every if known.earlier for spot in known.earlier}
-    return frozenset(found)
-
-
-def said_at_ports(devices: Iterable[Remembered]) -> Mapping[str, Collection[Said]]:
-    """Exact port -> what the units of these devices said there that they are."""
-    found: dict[str, set[Said]] = {}
-    for known in devices:
-        for spot, model in known.device.spots_with_models:
-            found.setdefault(spot.port, set()).add((model, spot.serial))
-    return found

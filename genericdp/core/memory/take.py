@@ -101,7 +101,10 @@ def _matched(builder: Builder, built: Inventory, devices: Mapping[str, UdevDevic
     if not sockets.two:
         return {}
     ports = {
-        spot.port for offer in built.offers.values() for device in offer.devices for spot in device.spots
+        spot.port
+        for offer in built.offers.values()
+        for device in offer.devices
+        for spot in device.spots_with_shared
     }
     matched = {
         sockets.new[unit]

@@ -6,14 +6,16 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
-from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.offer import Device, SharedAt
 from genericdp.core.inventory.past import SIBLING_LIMIT
 from genericdp.core.inventory.place import Spot, locate, spot_of_node
 from genericdp.core.memory.answer import Answer
+from genericdp.core.memory.lasting import TWO_AFTER_S
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved import dump, load, save_within_s
 from tests.scenes.builders import a_card, a_device, a_kfd, a_usb_device, a_usb_node, a_usb_serial, an_i2c_bus
 from tests.scenes.edits import Node, rule
+from tests.scenes.sockets import in_socket
 
 WHY = "it cannot be told apart from another one, which a pod may still have"
 IN_DOUBT = f"the shared node '{{}}' is not offered: {WHY}"
@@ -56,6 +58,12 @@ def parts(node: Node, *devices: UdevDevice) -> Mapping[str, str]:
     names = {each.device_node: each.properties["PART"] for each in devices if "PART" in each.properties}
     links = node.links().items()
     return {link: names[path] for link, path in links if path in names and link.startswith("shared")}
+
+
+def a_part(usb: UdevDevice, name: str, number: int) -> UdevDevice:
+    """The serial port of a unit on USB."""
+    tty = a_usb_node(usb, "tty", f"ttyUSB{number}", number=f"c 188:{number}", properties={"PART": name})
+    return replace(tty, incarnation=1000 + number)
 
 
 def reboot(node: Node) -> None:
@@ -101,6 +109,44 @@ def test_once_the_pod_has_gone_those_that_are_left_are_shared() -> None:
     told = node.look(BUSES, SCOPE, *left, answer=node.nobody_holds_anything())
     assert told == {"scope_SCOPE1": "Healthy"}
     assert sorted(parts(node, *left).values()) == [*"BC"]
+
+
+@pytest.mark.parametrize("kind", ["", "optional = true\n"], ids=["needed", "optional"])
+def test_while_they_are_in_doubt_the_kubelet_is_asked_whether_their_pods_have_gone(kind: str) -> None:
+    node = Node()
+    node.look(BUSES + kind, SCOPE, OTHER, *buses(*"ABC"))
+    node.allocate("scope_SCOPE1")
+    node.look(BUSES + kind, SCOPE, OTHER, *buses(*"ABC"))
+    reboot(node)
+    left, waiting = buses(*"BC", since=2), ["scope_SCOPE1", "scope_SCOPE2"]
+    node.look(BUSES + kind, SCOPE, OTHER, *left)
+    assert [*node.inventory.waiting] == waiting
+    # What pods may hold is known before an answer is used, so this look still has the doubt.
+    node.look(BUSES + kind, SCOPE, OTHER, *left, answer=node.nobody_holds_anything())
+    assert [*node.inventory.waiting] == waiting
+    node.look(BUSES + kind, SCOPE, OTHER, *left, answer=node.nobody_holds_anything())
+    assert not node.inventory.waiting
+    assert sorted(parts(node, *left).values()) == [*"BC"]
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_pod_that_follows_at_once_did_not_get_those_that_were_in_doubt(*, is_shared: bool) -> None:
+    """No answer says that the first pod has gone. Of a shared device, another pod may still have them."""
+    rules, node = BUSES + "optional = true\n", Node()
+    if is_shared:
+        rules = rules.replace('name = "scope"', 'name = "scope"\nreplicas = 2')
+    ids = ["scope_SCOPE1.0", "scope_SCOPE1.1"] if is_shared else ["scope_SCOPE1"]
+    node.look(rules, SCOPE, *buses(*"ABC"))
+    for id_ in ids:
+        node.allocate(id_)
+    node.look(rules, SCOPE, *buses(*"ABC"))
+    reboot(node)
+    left = buses(*"BC", since=2)
+    node.look(rules, SCOPE, *left)
+    node.allocate(ids[0])
+    for _ in range(2):
+        node.look(rules, SCOPE, *left)
+    assert sorted(parts(node, *left).values()) == ([] if is_shared else [*"BC"])
 
 
 def test_without_a_pod_nothing_waits() -> None:
@@ -209,7 +255,7 @@ def test_the_spots_of_shared_nodes_are_saved_for_those_that_have_no_name() -> No
     node.look(BUSES, SCOPE, bus)
     known = node.memory.devices["scope_SCOPE1"].device
     assert [*known.shared_at] == [locate(bus).spot]
-    assert load(dump(node.memory)).devices["scope_SCOPE1"].device.shared_at == {locate(bus).spot: ("", "")}
+    assert load(dump(node.memory)).devices["scope_SCOPE1"].device.shared_at == {locate(bus).spot: SharedAt()}
     node.look(SHARED.format('{ DEVNAME = "/dev/kfd" }'), SCOPE, a_kfd())
     assert node.memory.devices["scope_SCOPE1"].device.shared_at == {}
 
@@ -244,10 +290,11 @@ def test_each_device_that_goes_along_with_a_shared_node_is_known_there() -> None
 
 def test_of_many_places_where_shared_nodes_were_only_some_are_remembered() -> None:
     spots = [Spot(f"port {n}", "", "if00") for n in range(100)]
-    known = Remembered("x", Device("x", shared_at=dict.fromkeys(spots[1:], ("path", "node"))))
-    found = known.ever_shared_at(Device("x", shared_at={spots[0]: ("here", "node")}))
+    at = SharedAt("path", Spot("node", "", "number"), "model")
+    known = Remembered("x", Device("x", shared_at=dict.fromkeys(spots[1:], at)))
+    found = known.ever_shared_at(Device("x", shared_at={spots[0]: at}))
     assert [*found] == spots[: 1 + SIBLING_LIMIT]
-    assert [*found.values()] == [("here", "node"), *[("", "")] * SIBLING_LIMIT]
+    assert [*found.values()] == [at, *[SharedAt(model="model")] * SIBLING_LIMIT]
 
 
 def test_a_device_that_has_left_does_not_say_where_a_shared_node_is() -> None:
@@ -263,3 +310,92 @@ def test_a_device_that_has_left_does_not_say_where_a_shared_node_is() -> None:
         (known,) = replace(node.memory, devices=devices).past.known_at(locate(new).spot.of_all).values()
         assert (known.sys_path, known.node) == (new.sys_path, spot_of_node(new).port)
         assert known.held == frozenset({"scope_SCOPE1"})
+
+
+def in_one_socket(*, alike: bool) -> list[UdevDevice]:
+    """The serial ports S and F of a slow and a fast unit."""
+    products = ("6001", "6001") if alike else ("6001", "6002")
+    units = [in_socket(fast=bool(n), product=each, devnum=n + 1) for n, each in enumerate(products)]
+    return [a_part(unit, name, n) for n, (unit, name) in enumerate(zip(units, "SF", strict=True))]
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["slow", "fast"])
+@pytest.mark.parametrize(
+    ("boot", "alike"), [("", True), ("", False), ("boot", False), ("another boot", False)]
+)
+def test_of_two_units_in_one_usb_3_socket_each_keeps_its_link(first: int, boot: str, *, alike: bool) -> None:
+    """Also while one of them is alone, where it counted before the other one came."""
+    node, both = Node(), in_one_socket(alike=alike)
+    node.look(PORTS, SCOPE, both[first])
+    node.allocate("scope_SCOPE1")
+    got = parts(node, *both)
+    if boot:
+        node.memory = load(dump(node.memory, "boot"), boot)
+    for _ in range(3):
+        node.look(PORTS, SCOPE, *both)
+        assert got.items() <= parts(node, *both).items()
+        node.now += TWO_AFTER_S
+    got = parts(node, *both)
+    assert len(got) == 2
+    for there in ([both[1 - first]], [both[first]], [], [both[1 - first]], both):
+        node.look(PORTS, SCOPE, *there)
+        assert parts(node, *both).items() <= got.items()
+        node.memory = load(dump(node.memory, "boot"), "boot")
+    assert parts(node, *both) == got
+
+
+@pytest.mark.parametrize("match", ["0403", "6002"], ids=["both", "the other one"])
+def test_of_two_units_in_a_socket_the_one_that_stays_keeps_its_link(match: str) -> None:
+    node, (slow, fast) = Node(), in_one_socket(alike=False)
+    rules = PORTS if match == "0403" else PORTS.replace('vendor = "0403"', 'product = "6002"')
+    for there in ([slow, fast] if match == "0403" else [slow], [slow, fast], [slow, fast]):
+        node.look(rules, SCOPE, *there)
+        node.now += TWO_AFTER_S
+    node.look(rules, SCOPE, slow, fast)
+    node.allocate("scope_SCOPE1")
+    got = parts(node, slow, fast)
+    for _ in range(2):
+        node.look(rules, SCOPE, fast)
+        assert parts(node, slow, fast) == {link: name for link, name in got.items() if name == "F"} != {}
+        node.memory = load(dump(node.memory, "boot"), "boot")
+
+
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_another_model_does_not_wait_where_shared_siblings_were(*, is_saved: bool) -> None:
+    rules = PORTS + rule("card", match='{ SUBSYSTEM = "tty", usb = { product = "1410" } }')
+    node, adapter = Node(), a_part(a_usb_device("2", serial=None, devnum=1), "A", 1)
+    card = a_usb_device("2", product="1410", serial="CARD", devnum=2)
+    node.look(rules, SCOPE, adapter)
+    node.allocate("scope_SCOPE1")
+    node.look(rules, SCOPE, adapter)
+    if is_saved:
+        node.memory = load(dump(node.memory, "boot"), "boot")
+    node.look(rules, SCOPE)
+    told = node.look(rules, SCOPE, a_part(card, "B", 2), a_part(card, "C", 3))
+    assert {*told.values()} == {"Healthy"}
+    assert len(told) == 3
+
+
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_siblings_in_a_dock_are_told_apart_at_each_of_its_ports(*, is_saved: bool) -> None:
+    """The first is not bound at another port, where a pod gets the others; then the last is not bound."""
+    node = Node()
+
+    def card(port: str, names: str, since: int) -> list[UdevDevice]:
+        dock = a_usb_device(port, serial="D1", product="d0cc", devnum=since)
+        dock = replace(dock, properties={**dock.properties, "TYPE": "9/0/1"})
+        usb = replace(a_usb_device(f"{port}.1", serial=None, devnum=40 + since), parent=dock)
+        return [dock, *(a_part(usb, name, 10 * since + n) for n, name in enumerate(names))]
+
+    first, second, third = card("2", "ABC", 1), card("5", "BC", 2), card("5", "AB", 3)
+    node.look(PORTS, SCOPE, *first)
+    if is_saved:
+        node.memory = load(dump(node.memory, "boot"), "boot")
+    node.look(PORTS, SCOPE, *second)
+    node.allocate("scope_SCOPE1")
+    got = parts(node, *second)
+    for there in ([], third):
+        if is_saved:
+            node.memory = load(dump(node.memory, "boot"), "boot")
+        node.look(PORTS, SCOPE, *there)
+    assert parts(node, *third).items() <= got.items()

@@ -8,6 +8,8 @@ Reading order:
     moves    where nodes are now that a device has lost
     units    units that are plugged in and may be what a pod got, with its device nodes or without
     parts    parts that have come to a device since a pod got it, and were not given to it
+    shared   where shared nodes are or were that go along with devices
+    ports    what is remembered at ports
     reasons  why a device must not be offered that a pod may hold as something else
 
 Does not belong here: which ids pods hold (`held`), and what the CDI devices of answers mean (`answered`).

@@ -69,7 +69,10 @@ def as_given(
     """
     # Usually there are none, and pods may hold thousands of ids.
     found = {id_: devices[id_] for id_ in allocated.values() if id_ in devices}
-    with_earlier = {id_ for id_, known in found.items() if known.earlier or known.given}
+    now = {id_: _as_shared_now(known) for id_, known in found.items()}
+    with_earlier = {
+        id_ for id_, known in found.items() if known.earlier or known.given or now[id_] is not known
+    }
     # The pod of another id may have a part that has gone.
     others = {
         holding.device
@@ -79,12 +82,21 @@ def as_given(
     changed: dict[str, Remembered] = {}
     for id_, known in found.items():
         if id_ in with_earlier - others:
-            changed[id_] = replace(known, not_given=frozenset(), earlier={}, docks={}, given={})
+            changed[id_] = replace(now[id_], not_given=frozenset(), earlier={}, docks={}, given={})
         elif known.not_given or known.given:
-            now = replace(known, not_given=frozenset(), given={})
+            anew = replace(known, not_given=frozenset(), given={})
             # Pods of one device may have got different links.
-            changed[id_] = replace(now, given={**now.parts, **known.given} if known.given else {})
+            changed[id_] = replace(anew, given={**anew.parts, **known.given} if known.given else {})
     return {**devices, **changed} if changed else devices
+
+
+def _as_shared_now(known: Remembered) -> Remembered:
+    """The same with only those shared nodes that are given out now."""
+    if not known.device.nodes:  # It has not been seen since the start.
+        return known
+    here = {spot: at for spot, at in known.device.shared_at.items() if at.node is not None}
+    is_same = len(here) == len(known.device.shared_at)
+    return known if is_same else replace(known, device=replace(known.device, shared_at=here))
 
 
 def _was_there(had: Mapping[Spot, str], spot: Spot, model: str) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from genericdp.core.inventory.identity import in_path_order
-from genericdp.core.inventory.offer import Device, Health, ids_of
+from genericdp.core.inventory.offer import Device, Health, SharedAt, ids_of
 from genericdp.core.inventory.past import Doubtful, Seen, Siblings
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number
 from genericdp.core.memory import fields
@@ -119,9 +119,9 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         return is_same_boot or not is_of_node(spot)
 
     spots = tuple(fields.spot(spot) for spot in fields.items(entry.get("spots", [])))
-    docks, unread = (
+    docks, unread, docks_of_shared = (
         dict(map(fields.spot_with_dock, fields.items(entry.get(name, []))))
-        for name in ("docks", "unread_docks")
+        for name in ("docks", "unread_docks", "shared_docks")
     )
     links = tuple(fields.link_of(id_, name) for name in fields.items(entry["links"]))
     shared = tuple(fields.shared_link(name) for name in fields.items(entry.get("shared", [])))
@@ -137,7 +137,12 @@ def _parse_device(id_: str, entry: Any, *, is_same_boot: bool) -> Remembered:
         hub=fields.text(entry["hub"]),
         spots=spots,
         models=fields.models(entry.get("models", []), len(spots)),
-        shared_at=dict.fromkeys(map(fields.spot, fields.items(entry.get("shared_spots", []))), ("", "")),
+        shared_at={
+            spot: SharedAt(model=model, dock=docks_of_shared.get(spot))
+            for spot, model in fields.spots_with_models(
+                entry.get("shared_spots", []), entry.get("shared_models", [])
+            )
+        },
         docks={spot: docks.pop(spot) for spot in spots if spot in docks},
         also=tuple(filter(lasts, map(fields.spot, fields.items(entry.get("also", []))))),
     )

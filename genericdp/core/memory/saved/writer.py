@@ -8,7 +8,7 @@ The rules of this file:
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from genericdp.core.inventory.past import Siblings
@@ -83,11 +83,17 @@ def _render_device(known: Remembered) -> dict[str, Any]:
         **_unless_empty(
             basis=device.basis,
             key_hash=device.key_hash,
-            models=list(device.models) if any(device.models) else (),
-            earlier_models=[*known.earlier.values()] if any(known.earlier.values()) else (),
+            models=_unless_unknown(device.models),
+            earlier_models=_unless_unknown(known.earlier.values()),
             docks=[[_render_spot(at), docks[at]] for at in sorted(docks.keys() - unread.keys())],
             unread_docks=[[_render_spot(at), dock] for at, dock in sorted(unread.items())],
             shared_spots=[*map(_render_spot, device.shared_at)],
+            shared_models=_unless_unknown(at.model for at in device.shared_at.values()),
+            shared_docks=[
+                [_render_spot(spot), at.dock]
+                for spot, at in sorted(device.shared_at.items())
+                if at.dock is not None
+            ],
             given={link: [_render_spot(at), of] for link, (at, of) in known.given.items()},
             not_given=[*map(_render_spot, sorted(known.not_given))],
         ),
@@ -121,6 +127,11 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             ],
         ),
     }
+
+
+def _unless_unknown(models: Iterable[str]) -> list[str]:
+    found = [*models]
+    return found if any(found) else []
 
 
 def _unless_empty(**values: object) -> dict[str, object]:

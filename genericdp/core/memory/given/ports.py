@@ -1,0 +1,70 @@
+"""What is remembered at ports: devices, the shared nodes that go along with them, and ties of twins."""
+
+from collections.abc import Collection, Mapping
+from functools import cached_property
+
+from genericdp.core.inventory.past import Ties
+from genericdp.core.inventory.place import is_of_node
+from genericdp.core.memory.given.shared import shared_spots
+from genericdp.core.memory.remembered import Remembered
+from genericdp.core.usb_port import Nodes, Said
+
+
+class Ports:
+    """The ports of these devices and ties. Only those on USB are asked about."""
+
+    def __init__(self, devices: Mapping[str, Remembered], ties: Ties) -> None:
+        self._devices, self._ties = devices.values(), ties
+
+    def is_known(self, port: str) -> bool:
+        """Whether anything is remembered at a port."""
+        return port in self._all
+
+    def units(self, port: str) -> Collection[Said]:
+        """What the units at a port said that they are. Only asked when two may be one."""
+        return self._units.get(port, ())
+
+    def unseen(self, port: str) -> Collection[Said]:
+        """The same of those that were certainly not seen since the last boot."""
+        return self._unseen.get(port, ())
+
+    def with_nodes(self, nodes: Nodes) -> Collection[str]:
+        """The ports of devices that have one of these nodes. Only asked when two come to be in one socket."""
+        return {spot.port for spot, at in shared_spots(self._devices) if at.node in nodes} | {
+            spot.port
+            for known in self._devices
+            if any(is_of_node(each) and each._replace(serial="") in nodes for each in known.device.also)
+            for spot in known.device.spots
+        }
+
+    @cached_property
+    def _units(self) -> Mapping[str, Collection[Said]]:
+        return _said_at_ports(self._devices)
+
+    @cached_property
+    def _unseen(self) -> Mapping[str, Collection[Said]]:
+        return _said_at_ports([known for known in self._devices if not known.is_of_this_boot])
+
+    @cached_property
+    def _all(self) -> Collection[str]:
+        return ports_of(self._devices).union(self._ties.values())
+
+
+def ports_of(every: Collection[Remembered]) -> frozenset[str]:
+    """The ports at which devices are remembered. Asked in every step, of thousands of devices."""
+    found = {known.device.port for known in every}
+    found |= {spot.port for known in every for spot in known.device.spots}
+    found |= {spot.port for known in every if known.earlier for spot in known.earlier}
+    found |= {spot.port for spot, _ in shared_spots(every)}
+    return frozenset(found)
+
+
+def _said_at_ports(every: Collection[Remembered]) -> Mapping[str, Collection[Said]]:
+    """Exact port -> what the units of these devices said there that they are."""
+    found: dict[str, set[Said]] = {}
+    for known in every:
+        for spot, model in known.device.spots_with_models:
+            found.setdefault(spot.port, set()).add((model, spot.serial))
+    for spot, at in shared_spots(every):
+        found.setdefault(spot.port, set()).add((at.model, spot.serial))
+    return found

@@ -1,4 +1,4 @@
-"""Protobuf messages and gRPC methods declared in readable Python, without generated code.
+"""Protobuf messages and gRPC methods declared in readable Python, without generated code; channels for them.
 
 Generated code rejects every protobuf that is older than the compiler that wrote it, so no generated
 file works with both a distribution's protobuf 3.21 and today's. A descriptor that is built at import
@@ -10,6 +10,9 @@ The rules of this file:
   attribute values the field numbers, and protobuf's own class replaces the class itself. Type checkers
   see the declaration, so constructors and fields are checked.
 * A type must be declared before the field that uses it.
+* gRPC does not repeat calls. By default it does, and one that meets a connection which its server is ending
+  may then be repeated on that connection, without a pause, until its deadline. Meanwhile gRPC does not close
+  the connection, and a thread of it does nothing else.
 * Nothing here knows a particular API. The files in proto/ are the source of truth for those, and a test
   compares.
 """
@@ -200,6 +203,19 @@ class Method(Generic[_Request, _Response]):
             request_serializer=self.request.SerializeToString,
             response_deserializer=self.response.FromString,
         )
+
+
+def private_channel(target: str, *options: tuple[str, Any]) -> grpc.aio.Channel:
+    """A channel with connections of its own, and with the authority that grpc-go expects on a unix socket."""
+    return grpc.aio.insecure_channel(
+        target,
+        options=(
+            ("grpc.default_authority", "localhost"),
+            ("grpc.use_local_subchannel_pool", 1),
+            ("grpc.enable_retries", 0),
+            *options,
+        ),
+    )
 
 
 def generic_handler(servicer: object, *methods: Method[Any, Any]) -> grpc.GenericRpcHandler:

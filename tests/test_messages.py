@@ -1,6 +1,7 @@
 """The messages that Python declares are those of proto/, on every supported protobuf."""
 # ruff: noqa: N802, ARG002  # spelling and signatures are the API's
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import google.protobuf
+import grpc
 import grpc.aio
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool
@@ -19,7 +21,9 @@ from google.protobuf.message import Message
 
 from genericdp.cri import api as runtime
 from genericdp.kubelet.api import deviceplugin, pluginregistration, podresources
+from genericdp.messages import private_channel
 from tests.scenes.answering import a_grpc_server
+from tests.scenes.waiting import PATIENCE_S
 from tests.vm.inside import cri
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -210,6 +214,29 @@ async def test_all_five_calls_of_a_plugin_pass_through_handler_and_stub(short_di
         allocated = await stub.Allocate(deviceplugin.AllocateRequest())
         assert allocated.container_responses[0] == a_container_response()
         await stub.PreStartContainer(deviceplugin.PreStartContainerRequest(devices_ids=["a"]))
+
+
+#: HTTP/2 frames (RFC 9113, 6.5 and 6.8): what a server begins with, and what it says when it ends.
+SETTINGS = bytes.fromhex("000000 04 00 00000000")
+GOAWAY = bytes.fromhex("000008 07 00 00000000 00000000 00000002")
+
+
+async def test_a_call_that_meets_a_connection_which_its_server_is_ending_fails(short_dir: Path) -> None:
+    """By default, gRPC repeats every other such call on that connection until the deadline."""
+
+    async def end(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(SETTINGS + GOAWAY)
+        writer.close()
+
+    path = short_dir / "s.sock"
+    async with await asyncio.start_unix_server(end, path):
+        for _ in range(20):
+            async with private_channel(f"unix:{path}") as channel:
+                with pytest.raises(grpc.aio.AioRpcError) as caught:
+                    await podresources.LIST.unary(channel)(
+                        podresources.ListPodResourcesRequest(), timeout=PATIENCE_S
+                    )
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
 OTHER_GENERATION = """

@@ -19,7 +19,7 @@ from genericdp.core.comeback.container import Container, Inside, container_of, i
 from genericdp.core.status.holdings import PodName
 from genericdp.cri import api
 from genericdp.cri.sockets import RuntimeUnavailableError, candidates
-from genericdp.messages import Message, Method
+from genericdp.messages import Message, Method, private_channel
 
 #: What cri-dockerd calls its runtime. It does not tell what a container was created with.
 DOCKER = "docker"
@@ -170,11 +170,4 @@ async def connected(socket: str) -> AsyncIterator[ContainerRuntime]:
 
 def channel_to(socket: str) -> grpc.aio.Channel:
     """A connection to a socket that is made when something is asked."""
-    return grpc.aio.insecure_channel(
-        f"unix:{socket}",
-        options=(
-            ("grpc.default_authority", "localhost"),
-            ("grpc.use_local_subchannel_pool", 1),
-            ("grpc.max_receive_message_length", _LONGEST_ANSWER),
-        ),
-    )
+    return private_channel(f"unix:{socket}", ("grpc.max_receive_message_length", _LONGEST_ANSWER))

@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError
 from genericdp.core.status.holdings import Holder, Holdings, PodName
 from genericdp.kubelet.api import podresources as api
 from genericdp.kubelet.deadline import Turn, enforced
-from genericdp.messages import Message, field, message
+from genericdp.messages import Message, field, message, private_channel
 
 
 @message("holdings")
@@ -94,13 +94,8 @@ async def listed(socket_path: str) -> Listed | None:
     """The pods and the holdings now; None without an answer."""
     if not os.path.exists(socket_path):  # noqa: ASYNC240  (one stat of a local file)
         return None
-    async with grpc.aio.insecure_channel(
-        f"unix:{socket_path}",
-        options=(
-            ("grpc.default_authority", "localhost"),
-            ("grpc.use_local_subchannel_pool", 1),
-            ("grpc.max_receive_message_length", _LONGEST_ANSWER),
-        ),
+    async with private_channel(
+        f"unix:{socket_path}", ("grpc.max_receive_message_length", _LONGEST_ANSWER)
     ) as channel:
         call: grpc.aio.UnaryUnaryMultiCallable[api.ListPodResourcesRequest, bytes] = channel.unary_unary(
             api.LIST.path,

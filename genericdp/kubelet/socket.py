@@ -32,6 +32,7 @@ from genericdp.kubelet.api.deviceplugin import KUBELET_SOCKET
 from genericdp.kubelet.endpoints import report_strangers, sweep
 from genericdp.kubelet.socketfile import ABSENT, SocketFile
 from genericdp.lock import NAME, DirectoryLock
+from genericdp.messages import private_channel
 from genericdp.retry import Retry
 from genericdp.unixsocket import accepts
 from genericdp.watch import DirectoryWatch
@@ -138,15 +139,10 @@ class KubeletSocket:
     def channel(self) -> grpc.aio.Channel:
         """A channel to the kubelet that listens now."""
         if self._channel is None:
-            # New connections each time; the authority is the one that grpc-go expects.
-            self._channel = grpc.aio.insecure_channel(
+            self._channel = private_channel(
                 f"unix:{self.path}",
-                options=(
-                    ("grpc.default_authority", "localhost"),
-                    ("grpc.use_local_subchannel_pool", 1),
-                    ("grpc.initial_reconnect_backoff_ms", 100),
-                    ("grpc.max_reconnect_backoff_ms", 1000),
-                ),
+                ("grpc.initial_reconnect_backoff_ms", 100),
+                ("grpc.max_reconnect_backoff_ms", 1000),
             )
         return self._channel
 

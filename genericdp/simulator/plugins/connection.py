@@ -17,6 +17,7 @@ import grpc
 import grpc.aio
 
 from genericdp.kubelet.api import deviceplugin as api
+from genericdp.messages import private_channel
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.devices.resource import Device
 from genericdp.simulator.errors import DEADLINE_PASSED, DeviceError, go_text
@@ -59,14 +60,10 @@ class Connection:
         self._watchdog_s = watchdog_s
         self._stream: grpc.aio.UnaryStreamCall[api.Empty, api.ListAndWatchResponse] | None = None
         self._closed = False
-        self._channel = grpc.aio.insecure_channel(
+        self._channel = private_channel(
             target(dialled),
-            options=(
-                ("grpc.default_authority", "localhost"),
-                ("grpc.primary_user_agent", USER_AGENT),
-                ("grpc.use_local_subchannel_pool", 1),
-                ("grpc.max_receive_message_length", RECEIVE_LIMIT),
-            ),
+            ("grpc.primary_user_agent", USER_AGENT),
+            ("grpc.max_receive_message_length", RECEIVE_LIMIT),
         )
         self._stub = api.DevicePluginStub(self._channel)
 

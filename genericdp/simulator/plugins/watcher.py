@@ -20,6 +20,7 @@ import grpc
 import grpc.aio
 
 from genericdp.kubelet.api import pluginregistration as api
+from genericdp.messages import private_channel
 from genericdp.simulator.clock import Clock
 from genericdp.simulator.errors import DEADLINE_PASSED, DeviceError, go_text
 from genericdp.simulator.plugins.connection import DIAL_TIMEOUT_S
@@ -70,10 +71,7 @@ class Watcher:
 
     async def _register(self, socket: Found) -> None:
         try:
-            async with grpc.aio.insecure_channel(
-                f"unix:{socket[0]}",
-                options=(("grpc.default_authority", "localhost"), ("grpc.use_local_subchannel_pool", 1)),
-            ) as channel:
+            async with private_channel(f"unix:{socket[0]}") as channel:
                 await self._introduce(socket, channel)
         except DeviceError as error:
             self.errors.append(str(error))

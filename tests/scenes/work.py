@@ -52,7 +52,7 @@ def growth(work: Callable[[int], object], size: int) -> float:
     while len(smaller) < 3 or (sum(smaller) < 0.005 and len(smaller) < 100):
         smaller.append(_taken(work, size))
     larger = [_taken(work, FACTOR * size)]
-    for _ in range(len(smaller) - 1):
+    for _ in range(max(10, len(smaller) - 1)):
         if min(larger) < IN_PROPORTION * min(smaller):
             break
         smaller.append(_taken(work, size))

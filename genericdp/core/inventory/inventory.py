@@ -68,8 +68,8 @@ class Inventory:
     unsure          ids of devices that only their order tells apart
     doubted         ids of which nothing is known that pods hold -> the devices that they may be
     untold          ids of siblings that may be what pods hold -> the ids of such pods
-    waiting         ids that have to wait until no pod holds their device under another id, or until none
-                    can have a shared node that would go along with them
+    waiting         ids that wait until no pod holds their device under another id, or of which a shared
+                    node waits until no pod can have it
     orphans         the devices that pods may hold although the rules no longer define their resource
     orphaned_links  their links, and those of such devices within their grace
     renamed_links   links that an earlier release named otherwise -> the device node to which they lead

@@ -59,8 +59,8 @@ class Node:
 class SharedAt(NamedTuple):
     """What is known of a shared node at a spot.
 
-    sys_path  where it is, "" where that is not known any more
-    node      which one it is (`spot_of_node`), None likewise
+    sys_path  where it is, "" if that is not known any more
+    node      which one it is (`spot_of_node`), None if that is not known any more
     model     of the unit there, as in `Device.models`
     dock      of the unit there, as in `Device.docks`
     """
@@ -72,7 +72,7 @@ class SharedAt(NamedTuple):
 
     @property
     def left(self) -> "SharedAt":
-        """The same where nobody says any more that it is there."""
+        """What is known of it once no device says any more that it is there."""
         return self._replace(sys_path="", node=None)
 
 

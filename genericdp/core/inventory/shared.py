@@ -50,7 +50,7 @@ class SharedNodes:
     at        see `Device.shared_at`
     reason    why no device of the resource can be Healthy; "" if they can
     refusals  of nodes that match and are not given out
-    waits     whether some of these are given out once no pod can have them
+    waits     whether a node is refused only until no pod can have it
     """
 
     nodes: tuple[Node, ...] = ()
@@ -109,7 +109,7 @@ def shared_nodes(
             except _RefusedError as error:
                 path = member.device.device_node or ""
                 refusals.append(Refusal(resource.name, path, str(error)))
-                waits |= isinstance(error, _InDoubtError)
+                waits = waits or claims.plugged.is_in_doubt(member.place.spot)
                 refused = refused or f"the shared node '{path}' is not offered: {error}"
         if len(nodes) == before and not table.optional:
             reasons.append(refused or f"the shared node for {table.in_words} is missing")
@@ -125,10 +125,6 @@ class _RefusedError(Exception):
     """A node that matches is not given out; the message says why."""
 
 
-class _InDoubtError(_RefusedError):
-    """It is not given out until no pod can have it."""
-
-
 def _node(member: Member, node_of: Callable[[Member, str], Node], plugged: Plugged) -> Node:
     resource = member.claim.resource
     if reason := why_refused(member.device, resource):
@@ -136,7 +132,7 @@ def _node(member: Member, node_of: Callable[[Member, str], Node], plugged: Plugg
     if what := member.place.untold:
         raise _RefusedError(f"nothing shows which {what} it is")
     if plugged.is_in_doubt(member.place.spot):
-        raise _InDoubtError("it cannot be told apart from another one, which a pod may still have")
+        raise _RefusedError("it cannot be told apart from another one, which a pod may still have")
     try:
         node = node_of(member, _link(member))
     except MissingPropertyError as error:

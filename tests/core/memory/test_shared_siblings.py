@@ -149,6 +149,16 @@ def test_a_pod_that_follows_at_once_did_not_get_those_that_were_in_doubt(*, is_s
     assert sorted(parts(node, *left).values()) == ([] if is_shared else [*"BC"])
 
 
+def test_a_shared_node_that_is_refused_for_good_does_not_wait_for_pods() -> None:
+    node, memory = (
+        Node(),
+        a_device("/sys/devices/virtual/mem/mem", subsystem="mem", node="/dev/mem", number="c 1:1"),
+    )
+    told = node.look(SHARED.format('{ DEVNAME = "/dev/mem" }'), SCOPE, memory)
+    assert told["scope_SCOPE1"].startswith("the shared node '/dev/mem' is not offered: it gives control")
+    assert not node.inventory.waiting
+
+
 def test_without_a_pod_nothing_waits() -> None:
     node = Node()
     node.look(BUSES, SCOPE, *buses(*"ABC"))
@@ -342,6 +352,29 @@ def test_of_two_units_in_one_usb_3_socket_each_keeps_its_link(first: int, boot: 
         assert parts(node, *both).items() <= got.items()
         node.memory = load(dump(node.memory, "boot"), "boot")
     assert parts(node, *both) == got
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["slow", "fast"])
+@pytest.mark.parametrize("is_held", [True, False])
+def test_a_link_stays_that_a_pod_got_after_a_boot_in_which_another_device_has_not_come(
+    first: int, *, is_held: bool
+) -> None:
+    """What goes along with the one that is absent was not certainly unseen since the boot."""
+    node, both = Node(), in_one_socket(alike=False)
+    node.look(PORTS, SCOPE, OTHER, both[first])
+    if is_held:
+        node.allocate("scope_SCOPE1")
+    node.look(PORTS, SCOPE, OTHER, both[first])
+    reboot(node)
+    node.look(PORTS, OTHER, both[1 - first])
+    node.allocate("scope_SCOPE2")
+    node.look(PORTS, OTHER, both[1 - first])
+    got = parts(node, *both)
+    for _ in range(3):
+        node.look(PORTS, OTHER, *both)
+        node.now += TWO_AFTER_S
+        now = parts(node, *both)
+        assert {link: now.get(link, name) for link, name in got.items()} == got
 
 
 @pytest.mark.parametrize("match", ["0403", "6002"], ids=["both", "the other one"])

@@ -379,3 +379,57 @@ def test_a_part_without_a_serial_number_stays_offered_when_the_other_one_leaves(
     for _ in range(2):
         assert node.look(rules, other) == {"x_S1": "it is unplugged", **told}
         node.memory = saved.load(saved.dump(node.memory, "boot"), "another boot")
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["fast", "slow"])
+def test_a_part_that_was_there_is_offered_after_an_edit_as_well(*, fast: bool) -> None:
+    """It is known under another id."""
+    node, unit = Node(), a_tty_in_socket(1, fast=fast, serial="S1", devnum=1)
+    other = a_tty_in_socket(2, fast=not fast, devnum=2)
+    stay_apart(node, unit, other)
+    node.allocate("x_S1")
+    node.look(rule("x"), other)
+    for _ in range(2):
+        told = node.look(rule("y"), other)
+        assert [why for id_, why in told.items() if id_.startswith("y")] == ["Healthy"]
+
+
+@pytest.mark.parametrize("fast", [True, False], ids=["fast", "slow"])
+def test_a_unit_that_comes_back_unread_at_the_other_speed_waits_where_another_part_was(*, fast: bool) -> None:
+    node, unit = Node(), a_tty_in_socket(1, fast=not fast, serial="S1", devnum=1)
+    stay_apart(node, unit, a_tty_in_socket(2, fast=fast, devnum=2))
+    node.allocate("x_S1")
+    for there in ([unit], []):
+        node.look(rule("x"), *there)
+    for _ in range(2):
+        assert "Healthy" not in node.look(rule("x"), a_tty_in_socket(3, fast=fast, devnum=3)).values()
+
+
+def test_what_is_remembered_at_the_port_of_usb_3_alone_is_not_offered_unread_at_the_other_one() -> None:
+    node, other = Node(), a_tty_in_socket(2, fast=True, serial="S2", product="6002", devnum=3)
+    node.look(rule("x"), a_tty_in_socket(1, fast=True, serial="S1", devnum=1, peer=False))
+    node.allocate("x_S1")
+    for there in ([a_tty_in_socket(1, serial="S1", devnum=2)], [], [other]):
+        node.look(rule("x"), *there)
+    for _ in range(3):
+        told = node.look(rule("x"), other, a_tty_in_socket(3, devnum=4))
+        assert [id_ for id_, why in told.items() if why == "Healthy"] == ["x_S2"]
+        node.now += TWO_AFTER_S
+
+
+def test_what_comes_beside_a_unit_that_is_still_there_is_not_that_unit() -> None:
+    """Although the id under which a pod has it is not offered any more."""
+    node, unit = Node(), a_tty_in_socket(1, serial="S1", devnum=1)
+    stay_apart(node, unit, a_tty_in_socket(2, fast=True, serial="S2", devnum=2))
+    node.allocate("x_S1")
+    node.look(rule("y"), unit)
+    told = node.look(rule("y"), unit, a_tty_in_socket(3, fast=True, devnum=3))
+    assert [why for id_, why in told.items() if "port" in id_] == ["Healthy"]
+
+
+def stay_apart(node: Node, *parts: UdevDevice) -> None:
+    """They are there for as long as it takes to know that they are two."""
+    for _ in range(3):
+        node.look(rule("x"), *parts)
+        node.now += TWO_AFTER_S
+    node.look(rule("x"), *parts)

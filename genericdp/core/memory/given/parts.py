@@ -67,26 +67,24 @@ def as_given(
     allocated  id -> device
     before     what pods held before
     """
-    # Usually there are none, and pods may hold thousands of ids.
     found = {id_: devices[id_] for id_ in allocated.values() if id_ in devices}
-    now = {id_: _as_shared_now(known) for id_, known in found.items()}
-    with_earlier = {
-        id_ for id_, known in found.items() if known.earlier or known.given or now[id_] is not known
-    }
-    # The pod of another id may have a part that has gone.
+    as_now = {id_: _as_shared_now(known) for id_, known in found.items()}
+    differ = {id_ for id_, known in found.items() if known.earlier or known.given or as_now[id_] is not known}
+    # The pod of another id may have a part that has gone. Usually none differs, and there may be thousands.
     others = {
         holding.device
-        for id_, holding in (before.items() if with_earlier else ())
-        if holding.device in with_earlier and id_ not in allocated
+        for id_, holding in (before.items() if differ else ())
+        if holding.device in differ and id_ not in allocated
     }
     changed: dict[str, Remembered] = {}
     for id_, known in found.items():
-        if id_ in with_earlier - others:
-            changed[id_] = replace(now[id_], not_given=frozenset(), earlier={}, docks={}, given={})
+        if id_ in differ - others:
+            changed[id_] = replace(as_now[id_], not_given=frozenset(), earlier={}, docks={}, given={})
         elif known.not_given or known.given:
-            anew = replace(known, not_given=frozenset(), given={})
+            all_given = replace(known, not_given=frozenset(), given={})
             # Pods of one device may have got different links.
-            changed[id_] = replace(anew, given={**anew.parts, **known.given} if known.given else {})
+            given = {**all_given.parts, **known.given} if known.given else {}
+            changed[id_] = replace(all_given, given=given)
     return {**devices, **changed} if changed else devices
 
 

@@ -29,13 +29,18 @@ class Ports:
         return self._unseen.get(port, ())
 
     def with_nodes(self, nodes: Nodes) -> Collection[str]:
-        """The ports of devices that have one of these nodes. Only asked when two come to be in one socket."""
-        return {spot.port for spot, at in shared_spots(self._devices) if at.node in nodes} | {
+        """The ports where devices, or what goes along with them, have one of these nodes.
+
+        Only asked when two come to be in one socket.
+        """
+        shared = {spot.port for spot, at in shared_spots(self._devices) if at.node in nodes}
+        own = {
             spot.port
             for known in self._devices
             if any(is_of_node(each) and each._replace(serial="") in nodes for each in known.device.also)
             for spot in known.device.spots
         }
+        return shared | own
 
     @cached_property
     def _units(self) -> Mapping[str, Collection[Said]]:
@@ -43,7 +48,11 @@ class Ports:
 
     @cached_property
     def _unseen(self) -> Mapping[str, Collection[Said]]:
-        return _said_at_ports([known for known in self._devices if not known.is_of_this_boot])
+        said = _said_at_ports([known for known in self._devices if not known.is_of_this_boot])
+        # A shared node may have been seen with another device.
+        seen = shared_spots(known for known in self._devices if known.is_of_this_boot)
+        ports = {spot.port for spot, _ in seen}
+        return {port: units for port, units in said.items() if port not in ports}
 
     @cached_property
     def _all(self) -> Collection[str]:
@@ -51,7 +60,10 @@ class Ports:
 
 
 def ports_of(every: Collection[Remembered]) -> frozenset[str]:
-    """The ports at which devices are remembered. Asked in every step, of thousands of devices."""
+    """The ports at which devices and their shared nodes are remembered.
+
+    Asked in every step, of thousands of devices.
+    """
     found = {known.device.port for known in every}
     found |= {spot.port for known in every for spot in known.device.spots}
     found |= {spot.port for known in every if known.earlier for spot in known.earlier}

@@ -2,8 +2,8 @@
 
 The rules of this file:
 
-* A pod that has a device may have every shared node that ever went along with it.
-* Only devices that are present say where a shared node is.
+* A pod that has a device may have every shared node that has gone along with it since the pod got it.
+* Whether a shared node is there is said by devices that are there: one that has left did not see it leave.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ def shared_spots(devices: Iterable[Remembered]) -> Iterator[tuple[Spot, SharedAt
 
 
 def known_there(devices: Mapping[str, Remembered], held: Collection[str]) -> Iterator[tuple[Spot, Known]]:
-    """What is remembered of the shared nodes with numbers. `held` are the devices that pods may hold."""
+    """What is remembered of each spot of shared nodes. `held` are the devices that pods may hold."""
     found: dict[Spot, dict[str, SharedAt]] = {}
     for id_, known in devices.items():
         for spot, at in known.device.shared_at.items():

@@ -5,7 +5,8 @@ The rules of this file:
 * The kernel reads the serial number of a USB device once, when it is plugged in. If that fails, it has
   none. So a device may be the one that a pod holds if it has the same model and port, and exactly one of the
   two has a serial number. It waits until the held one is found elsewhere.
-* A unit in a socket of USB 3 may have another port there once a second one is beside it.
+* A unit in a socket of USB 3 may have another port there once a second one is beside it. So what pods got at
+  the other port counts, too, unless a device was there before.
 * Where the unit of a pod was last seen is also known from the id that edited rules gave it since. It may
   come back in the mode (as the model) that the pod got, or in its last one.
 * None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again
@@ -14,7 +15,7 @@ The rules of this file:
   serial number.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
@@ -73,7 +74,7 @@ class Unread:
         had_at = self._had if is_new else self._lost
         is_shared = not self._offers[resource].resource.is_exclusive
         for spot, model, node in zip(device.spots, device.models, device.nodes, strict=False):
-            for had in self._at(spot, known, had_at) if model else ():
+            for had in self._at(spot, had_at) if model else ():
                 if (
                     had.id_ != device.id
                     and bool(had.spot.serial) is not bool(spot.serial)
@@ -88,15 +89,20 @@ class Unread:
                     return _why_unread(spot, had.id_, node.path if _has_several_units(device) else "")
         return ""
 
-    def _at(
-        self, spot: Spot, known: Remembered | None, had_at: Mapping[str, Sequence[_Had]]
-    ) -> Iterator[_Had]:
+    def _at(self, spot: Spot, had_at: Mapping[str, Sequence[_Had]]) -> Iterator[_Had]:
         """What pods got where a device is now, or could have been before its socket was apart."""
         yield from had_at.get(spot.port, ())
         beside = self._beside.get(spot.port)
-        if beside is not None and (known is None or spot not in known.device.spots):
+        if beside is not None and spot not in self._there:
+            # What is still at the other port is not what has come to this one.
             lost = self._lost.get(beside, ())
             yield from (each for each in lost if not self._renewal.plugged.nodes_at(each.spot))
+
+    @cached_property
+    def _there(self) -> Collection[Spot]:
+        """Where devices were in the look before, under whatever ids."""
+        present = (known.device for known in self._devices.values() if known.absent_since is None)
+        return {spot for device in present for spot in device.spots}
 
     @cached_property
     def _lost(self) -> Mapping[str, Sequence[_Had]]:

@@ -31,6 +31,7 @@ _SLOW, _FAST = 2, 3
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
 _PEER = re.compile(r"(?P<controller>.+)/usb(?P<bus>\d+)/(?P=bus)-0:1\.0/usb(?P=bus)-port(?P<port>\d+)")
+_PCI = re.compile(r"/sys/devices/pci[0-9a-f:]+(?:/[0-9a-f]+:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])+")
 _BEHIND_USB = re.compile(r"/usb(\d+)(?=/|$)((?:/\1-[\d.]+(?=/|$))*)")
 
 #: `/<bus>-<port>.<port>:<configuration>.<interface>`, below the unit
@@ -257,6 +258,13 @@ def may_be_at(port: str, path: str) -> bool:
         return path.startswith("/sys/")
     usb, unit = UsbPort.of_exact(port), unit_on_usb(path)
     if usb is not None:
-        return unit is not None and usb.chain == unit[1]
+        return unit is not None and usb.chain == unit[1] and not _are_two(usb.controller, path)
     # What is not on USB has numbers in its path that its port has not, or is told by something else.
     return unit is None or not is_place(port)
+
+
+def _are_two(controller: str, path: str) -> bool:
+    """Whether this is surely not the controller of what has a path on USB: it has another address on PCI."""
+    found = _BEHIND_USB.search(path)
+    other = "" if found is None else path[: found.start()]
+    return controller != other and all(map(_PCI.fullmatch, (controller, other)))

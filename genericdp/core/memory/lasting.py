@@ -108,10 +108,13 @@ def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str]) -> Mem
     maybe: dict[str, set[Unit]] = {path: set() for path in unread}
     left: set[Unit] = set()
     for unit in _units_of(memory):
+        is_there, was_there = unit[:2] in memory.there, unit[:2] in before.there
         for path in unit.among(unread):
-            if unit[:2] in before.there or unit in before.maybe.get(path, ()):
+            # What is read while something else hangs is not that.
+            has_hung = was_there and not is_there and path not in before.maybe
+            if has_hung or unit in before.maybe.get(path, ()):
                 maybe[path].add(unit)
-            else:
+            elif not is_there:
                 left.add(unit)
     # It may be at either port of its socket.
     left.difference_update(*maybe.values())

@@ -29,6 +29,24 @@ def test_at_a_port_of_usb_may_be_what_has_its_chain(path: str, *, may_be: bool) 
     assert may_be_at(f"{CONTROLLER} usb2 2.3", path) is may_be
 
 
+PLATFORM = "/sys/devices/platform/axi/1000120000.pcie/1f00200000.usb/xhci-hcd.{}.auto"
+
+
+@pytest.mark.parametrize(
+    ("controller", "other", "may_be"),
+    [
+        (CONTROLLER, DISK, False),
+        (CONTROLLER, PLATFORM.format(1), True),
+        (PLATFORM.format(0), PLATFORM.format(1), True),
+    ],
+)
+def test_a_controller_is_told_apart_by_its_address_on_pci(
+    controller: str, other: str, *, may_be: bool
+) -> None:
+    """Others have numbers, which follow the order in which they were found."""
+    assert may_be_at(f"{controller} usb2 2.3", f"{other}/usb3/3-2/3-2.3") is may_be
+
+
 @pytest.mark.parametrize("below", ["", "/1-2.3:1.0", "/1-2.3:1.0/ttyUSB0/tty/ttyUSB0", "/power/x"])
 def test_the_unit_of_a_part_is_what_is_above_its_interface(below: str) -> None:
     unit = f"{CONTROLLER}/usb1/1-2/1-2.3"

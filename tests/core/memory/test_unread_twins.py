@@ -1,6 +1,6 @@
 """A unit that could not be read for a minute, beside the unit of a pod with the same serial number."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -389,3 +389,69 @@ def test_a_unit_that_hung_at_its_new_port_is_not_the_twin_of_what_hangs_at_its_o
     assert ("Healthy" in told.values(), node.links()[link]) == (False, None)
     node.look(rules, *moved)
     assert (node.inventory.twins, node.links()[link]) == (frozenset(), "/dev/ttyUSB1")
+
+
+XHCI = "/sys/devices/pci0000:00/0000:00:14.0"
+OTHER_XHCI = "/sys/devices/pci0000:00/0000:00:1c.0/0000:05:00.0"
+
+#: What hangs somewhere else, at a port with the number of the unit's own port.
+ELSEWHERE = {
+    "of another controller": {f"{OTHER_XHCI}/usb3/3-1": ""},
+    "of the other root hub": {f"{XHCI}/usb2/2-1": f"{XHCI}/usb1/1-5"},
+    "in the other half of its socket": {f"{XHCI}/usb2/2-5": f"{XHCI}/usb1/1-1"},
+}
+
+
+@by_all
+@pytest.mark.parametrize("hangs", ELSEWHERE.values(), ids=ELSEWHERE.keys())
+@pytest.mark.parametrize("is_seen_to_leave", [True, False])
+@pytest.mark.parametrize("restarts", [True, False])
+def test_a_unit_that_was_read_while_something_hung_is_not_that(
+    rules: str, hangs: Mapping[str, str], *, is_seen_to_leave: bool, restarts: bool
+) -> None:
+    """So a unit that is moved is not its own twin."""
+    node, link = held(rules, *a_unit("1", 0, 1))
+    moved = a_unit("4", 1, 2)
+    for _ in range(2):
+        node.look(rules, *a_unit("1", 0, 1), unread=hangs)
+        if restarts:
+            restart(node)
+    node.look(rules, *a_unit("1", 0, 1), unread=hangs)
+    if is_seen_to_leave:
+        node.look(rules, unread=hangs)
+    for _ in range(3):
+        told = node.look(rules, *moved, unread=hangs)
+        assert not [id_ for id_, why in told.items() if why == "Healthy" and "port" in id_]
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *moved)
+    assert (node.inventory.twins, node.links()[link]) == (frozenset(), "/dev/ttyUSB1")
+
+
+@by_all
+def test_what_hangs_at_another_controller_is_not_a_unit_that_moved_while_the_daemon_was_not_running(
+    rules: str,
+) -> None:
+    node, link = held(rules, *a_unit("1", 0, 1))
+    restart(node)
+    for _ in range(3):
+        node.look(rules, *a_unit("4", 1, 2), unread=ELSEWHERE["of another controller"])
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *a_unit("4", 1, 2))
+    assert (node.inventory.twins, node.links()[link]) == (frozenset(), "/dev/ttyUSB1")
+
+
+@by_all
+def test_a_unit_that_was_there_while_something_hung_may_be_what_hangs_at_its_port_after_a_restart(
+    rules: str,
+) -> None:
+    node, link = held(rules, *a_unit("1", 0, 1))
+    hangs = ELSEWHERE["of the other root hub"]
+    for _ in range(2):
+        node.look(rules, *a_unit("1", 0, 1), unread=hangs)
+    restart(node)
+    both = {**hangs, **dict.fromkeys(unread(a_unit("1", 0, 1)), "")}
+    for _ in range(3):
+        node.look(rules, *a_unit("4", 1, 2), unread=both)
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *a_unit("4", 1, 2))
+    assert node.links()[link] is None

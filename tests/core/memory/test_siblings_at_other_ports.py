@@ -9,7 +9,7 @@ import pytest
 from genericdp.core.device import UdevDevice
 from tests.core.memory.test_renewal import ANY
 from tests.core.memory.test_siblings import id_of
-from tests.scenes.builders import a_card
+from tests.scenes.builders import a_card, a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
 BY_PART, BY_HALF = (rule("x", f'identity = ["{name}"]') for name in ("PART", "HALF"))
@@ -362,3 +362,74 @@ def test_what_is_in_doubt_at_another_port_is_not_just_unplugged(rules: str, seri
     )
     assert node.look(rules)[first] == "it is unplugged"
     assert node.look(rules, *a_card("2", {0: 0, 1: 1}, 30, serial))[first] == "Healthy"
+
+
+def a_port(usb: UdevDevice, half: int, number: int) -> UdevDevice:
+    """A port of a card."""
+    tty = a_usb_node(usb, "tty", f"ttyUSB{number}", number=f"c 188:{number}", properties={"HALF": f"v{half}"})
+    return replace(tty, incarnation=1000 + number)
+
+
+def healthy(node: Node) -> set[str]:
+    offers = node.inventory.offers.values()
+    return {device.id for offer in offers for device in offer.devices if device.healthy}
+
+
+@pytest.mark.parametrize("product", ["6001", "7777"])
+@pytest.mark.parametrize("rules", [BY_HALF, OF_HALF], ids=["identity", "group_by"])
+@pytest.mark.parametrize(("comes", "count"), [("then", 1), ("then", 2), ("at once", 1)])
+def test_what_comes_to_the_old_port_does_not_say_which_port_of_a_card_has_come(
+    rules: str, product: str, comes: str, count: int
+) -> None:
+    """It has another value, and no port of the card is there any more."""
+    node, card = Node(), a_usb_device("1", serial=None, devnum=1)
+    other = a_usb_device("1", product=product, serial=None, devnum=3)
+    told = node.look(rules, card, a_port(card, 0, 0), a_port(card, 0, 1))
+    id_ = id_of(node, "/dev/ttyUSB0") if len(told) > 1 else next(iter(told))
+    node.allocate(id_)
+    moved = a_usb_device("2", serial=None, devnum=2)
+    some, others = (moved, a_port(moved, 0, 2)), (other, *(a_port(other, 1, 3 + n) for n in range(count)))
+    looks = (some, some, some + others) if comes == "then" else (some + others,) * 2
+    for there in looks:
+        node.look(rules, *there)
+        assert "/dev/ttyUSB2" not in all_links_lead(node)
+        assert id_ not in healthy(node)
+
+
+def dock(
+    port: str, ports: Sequence[int], since: int, serial: str | None = "D1", *, product: str = "6001"
+) -> list[UdevDevice]:
+    """A card without a serial number in a dock."""
+    hub = a_usb_device(port, product="d0cc", serial=serial, devnum=since)
+    hub = replace(hub, properties={**hub.properties, "TYPE": "9/0/1"})
+    usb = replace(a_usb_device(f"{port}.1", serial=None, product=product, devnum=40 + since), parent=hub)
+    usb = replace(usb, incarnation=since)
+    return [hub, *(a_port(usb, 0, 10 * since + n) for n in ports)]
+
+
+@pytest.mark.parametrize("serial", ["D2", None], ids=["another dock", "a hub"])
+def test_what_comes_where_a_dock_was_does_not_say_which_port_of_a_card_in_it_has_come(
+    serial: str | None,
+) -> None:
+    node, rules = Node(), rule("x", 'group_by = { ID_MODEL_ID = "d0cc" }')
+    node.look(rules, *dock("1", [0, 1], 1))
+    node.allocate("x_D1")
+    node.look(rules, *dock("2", [0, 1], 2))
+    back = dock("1", [1], 3)
+    node.look(rules, *back)
+    assert "x_D1" not in healthy(node)
+    for _ in range(2):
+        node.look(rules, *back, *dock("2", [0], 4, serial, product="7777"))
+        assert "x_D1" not in healthy(node)
+        assert "/dev/ttyUSB31" not in all_links_lead(node)
+    node.look(rules, *dock("1", [0, 1], 5))
+    assert "x_D1" in healthy(node)
+
+
+def test_a_card_in_the_twin_of_a_dock_does_not_wait_for_the_ports_of_the_other_one() -> None:
+    """The first dock is still there, and one port of the card in it is not bound any more."""
+    node, first = Node(), dock("1", [0, 1], 1)
+    node.allocate(*node.look(rule("x"), *first))
+    for _ in range(2):
+        told = node.look(rule("x"), *first[:-1], *dock("2", [0], 2))
+        assert sorted(told.values()) == ["Healthy", "Healthy", "it is unplugged"]

@@ -6,13 +6,14 @@ The rules of this file:
   it tells nothing (`fillers`), only properties that a rule names as `identity` do. Then something else may be
   plugged in at the former port.
 * A unit without a serial number behind a dock that has one is known by that of the dock and its port there.
+  Another dock may be plugged in at the former port.
 * The kernel may have failed to read the serial number of a unit, now or before. So two units of one model at
   one port may be the same one if exactly one of them has a serial number.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from genericdp.core.buses.port import dock_of, model_of
+from genericdp.core.buses.port import Dock, dock_of, model_of
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.part import has_serial, has_twin
@@ -38,7 +39,7 @@ class Former:
 
     def __init__(self, group: Iterable[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> None:
         self._spot, self._past = spot, past
-        behind = _behind_its_dock(group, spot, past)
+        behind = _behind_its_dock(group, spot, past, at)
         self.is_known = has_serial(spot) or bool(behind)
         self.is_unit = has_serial(spot) and not has_twin(past.twins, spot)
         self.alike = sorted(behind or {*past.alike("serial", spot.serial, spot.within)} - {spot})
@@ -51,8 +52,8 @@ class Former:
         spots = [each for each in self.empty if each in told_at]
         if self.is_known:
             # Properties do not say that the other siblings of the unit have not been at a port.
-            self.alike = self.may_be = self.empty
-            self.spots: Sequence[Spot] = spots or self.empty
+            self.alike = self.may_be = sorted(behind) or self.empty
+            self.spots: Sequence[Spot] = spots or self.alike
         else:
             taken = (each for each in self.alike if each in at and each in told_at)
             spots += [each for each in taken if ids.isdisjoint(_ids_of(at[each], told))]
@@ -101,11 +102,19 @@ def merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:
     return found
 
 
-def _behind_its_dock(group: Iterable[UdevDevice], spot: Spot, past: Past) -> set[Spot]:
-    """Where a unit without a serial number is remembered at the same port of the same dock."""
-    usb = None if has_serial(spot) else _unit_of(group)
-    dock = None if usb is None else dock_of(usb)
-    return set() if dock is None else {*past.alike("dock", dock.serial, dock.at, spot.within)} - {spot}
+def _behind_its_dock(group: Iterable[UdevDevice], spot: Spot, past: Past, at: At) -> set[Spot]:
+    """Where a unit without a serial number was at the same port of the same dock, which is not there now."""
+    dock = None if has_serial(spot) else _dock_of(group)
+    if dock is None:
+        return set()
+    spots = {*past.alike("dock", dock.serial, dock.at, spot.within)} - {spot}
+    here = ((each, _dock_of(at.get(each, ()))) for each in spots)
+    return {each for each, other in here if other is None or other.serial != dock.serial}
+
+
+def _dock_of(group: Iterable[UdevDevice]) -> Dock | None:
+    usb = _unit_of(group)
+    return None if usb is None else dock_of(usb)
 
 
 def _with_another_serial(group: Iterable[UdevDevice], spot: Spot, past: Past) -> Iterator[Spot]:

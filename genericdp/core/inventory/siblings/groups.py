@@ -100,13 +100,18 @@ class Groups:
 
     def _alone(self, past: Past) -> Iterable[Spot]:
         """Where a device node may be one of several that were at another port, or had another serial."""
-        away = [spot for spot in past.siblings if spot not in self.at]
+        away = [spot for spot, numbers in past.siblings.items() if self._have_left(spot, numbers)]
         gone = {(spot.serial, spot.within) for spot in away} | {(spot.port, spot.within) for spot in away}
         return [
             spot
             for spot in (self.at if gone else ())
             if (spot.serial, spot.within) in gone or (spot.port, spot.within) in gone
         ]
+
+    def _have_left(self, spot: Spot, numbers: Mapping[int, Seen]) -> bool:
+        """Whether some siblings are not at their spot any more. Something else may be there."""
+        here = {(order_of(node), node.incarnation) for node in self.at.get(spot, ())}
+        return not here or not all(seen[:2] in here for seen in numbers.values())
 
     def _edited(self, past: Past) -> Iterable[Spot]:
         """Where a pod got a device node before an edit named the properties that tell which one it is."""

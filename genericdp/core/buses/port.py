@@ -264,7 +264,7 @@ def may_be_at(port: str, path: str) -> bool:
 
 
 def _are_two(controller: str, path: str) -> bool:
-    """Whether this is surely not the controller of what has a path on USB: it has another address on PCI."""
+    """Whether what has a path on USB is at another controller, as its address on PCI says."""
     found = _BEHIND_USB.search(path)
     other = "" if found is None else path[: found.start()]
     return controller != other and all(map(_PCI.fullmatch, (controller, other)))

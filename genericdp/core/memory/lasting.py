@@ -6,8 +6,9 @@ The rules of this file:
   port before it is gone from the old one.
 * Nothing may be looked at while the time passes. So what was there a minute ago and is there now counts.
 * A unit of which nothing can be read is there, too. What was there beside it for a minute is another unit. It
-  is taken for the one that was last at its port unless that was seen to leave, and for any other one once it
-  answers. Nobody knows what has come or left while the daemon was not running.
+  is taken for the one that was last at its port, unless that was seen to leave or was there beside it for a
+  minute; and for any other one once it answers. Nobody knows what has come or left while the daemon was not
+  running.
 """
 
 from collections.abc import Iterator, Mapping
@@ -100,7 +101,7 @@ def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: 
     return replace(memory, unread=beside)
 
 
-def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str]) -> Memory:
+def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str], now: float) -> Memory:
     """The memory after a step, with the remembered units that those which cannot be read may be.
 
     unread  the units on USB of which nothing is known in this step, see `Unit.among`
@@ -110,8 +111,8 @@ def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str]) -> Mem
     for unit in _units_of(memory):
         is_there, was_there = unit[:2] in memory.there, unit[:2] in before.there
         for path in unit.among(unread):
-            # What is read while something else hangs is not that.
-            has_hung = was_there and not is_there and path not in before.maybe
+            since = before.unread.get(path, {}).get(unit, now)
+            has_hung = was_there and not is_there and now - since < TWO_AFTER_S
             if has_hung or unit in before.maybe.get(path, ()):
                 maybe[path].add(unit)
             elif not is_there:

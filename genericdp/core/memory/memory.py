@@ -76,7 +76,7 @@ class Memory:
     unread   units on USB that cannot be read -> what was there beside each -> since when
     maybe    units on USB that cannot be read -> the remembered units that each may be
     there    the port and serial number of each unit at the last look, after a restart of all but `left`
-    left     units that had left before something at their ports could not be read
+    left     units that have left and are not what cannot be read at their ports
     doubtful siblings of which nobody could tell which ones they were
     """
 

@@ -77,7 +77,7 @@ def take_inventory(
         # If the kernel does not say of one part what is beside it, it may have done so of another one.
         found = {usb_above(path): beside for path, beside in sorted(unread.items(), key=itemgetter(1))}
         units = {unit: beside for unit, beside in found.items() if unit and unit not in devices}
-        after = with_maybe(after, memory, units)
+        after = with_maybe(after, memory, units, now)
         may_be_twins |= twins_of_unread(after)
         after = with_unread(after, memory, units, now)
     if may_be_twins or memory.beside:

@@ -44,8 +44,8 @@ def growth(work: Callable[[int], object], size: int) -> float:
     """How many times as long `work(FACTOR * size)` takes as `work(size)`, in processor time.
 
     Of the smaller work, the shortest of at least three runs counts; of more, if they are too short to measure
-    well. The larger work takes most of the time: it is repeated as often only while it is not in proportion,
-    because a machine is slow for whole milliseconds.
+    well. The larger work takes most of the time. While it is not in proportion, it is repeated as often, or
+    ten times, because a machine is slow for whole milliseconds.
     """
     smaller: list[float] = []
     _spare_the_collector()

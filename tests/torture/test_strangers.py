@@ -68,8 +68,8 @@ async def test_a_stranger_does_not_hide_that_the_kubelet_has_ended_its_stream(
         for count in range(2, 6):
             await scene.until_allocatable(1)
             streams = scene.daemon.plugins.registrations[FTDI].plugin.streams
-            # The list reaches the kubelet before the answer to Register reaches the daemon. In between, the
-            # daemon takes whoever asks last for the kubelet.
+            # The list reaches the kubelet before the answer to Register reaches the daemon. Until then, the
+            # daemon assumes that the latest caller is the kubelet.
             await until(lambda: streams.kubelet_follows)  # noqa: B023 – awaited in this round
             async with a_stranger(scene):
                 scene.kubelet.faults.end_streams(FTDI)

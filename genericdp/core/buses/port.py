@@ -31,6 +31,8 @@ _SLOW, _FAST = 2, 3
 #: `<controller>/usb<bus>/<bus>-<port>/<bus>-<port>.<port>`
 _USB_PATH = re.compile(r"(.*)/usb(\d+)(?:/\2-[\d.]+)*")
 _PEER = re.compile(r"(?P<controller>.+)/usb(?P<bus>\d+)/(?P=bus)-0:1\.0/usb(?P=bus)-port(?P<port>\d+)")
+
+#: A device on PCI: all of its path is addresses.
 _PCI = re.compile(r"/sys/devices/pci[0-9a-f:]+(?:/[0-9a-f]+:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7])+")
 _BEHIND_USB = re.compile(r"/usb(\d+)(?=/|$)((?:/\1-[\d.]+(?=/|$))*)")
 
@@ -258,13 +260,13 @@ def may_be_at(port: str, path: str) -> bool:
         return path.startswith("/sys/")
     usb, unit = UsbPort.of_exact(port), unit_on_usb(path)
     if usb is not None:
-        return unit is not None and usb.chain == unit[1] and not _are_two(usb.controller, path)
+        return unit is not None and usb.chain == unit[1] and not _are_two_controllers(usb.controller, path)
     # What is not on USB has numbers in its path that its port has not, or is told by something else.
     return unit is None or not is_place(port)
 
 
-def _are_two(controller: str, path: str) -> bool:
-    """Whether what has a path on USB is at another controller, as its address on PCI says."""
+def _are_two_controllers(controller: str, path: str) -> bool:
+    """Whether something on USB is at another controller, as the addresses of the two on PCI say."""
     found = _BEHIND_USB.search(path)
     other = "" if found is None else path[: found.start()]
     return controller != other and all(map(_PCI.fullmatch, (controller, other)))

@@ -6,7 +6,7 @@ The rules of this file:
   it tells nothing (`fillers`), only properties that a rule names as `identity` do. Then something else may be
   plugged in at the former port.
 * A unit without a serial number behind a dock that has one is known by that of the dock and its port there.
-  Another dock may be plugged in at the former port.
+  Something else may be plugged in at the former port of the dock.
 * The kernel may have failed to read the serial number of a unit, now or before. So two units of one model at
   one port may be the same one if exactly one of them has a serial number.
 """
@@ -52,7 +52,7 @@ class Former:
         spots = [each for each in self.empty if each in told_at]
         if self.is_known:
             # Properties do not say that the other siblings of the unit have not been at a port.
-            self.alike = self.may_be = sorted(behind) or self.empty
+            self.alike = self.may_be = self.alike if behind else self.empty
             self.spots: Sequence[Spot] = spots or self.alike
         else:
             taken = (each for each in self.alike if each in at and each in told_at)

@@ -3,7 +3,7 @@
 The rules of this file:
 
 * A pod that has a device may have every shared node that has gone along with it since the pod got it.
-* Whether a shared node is there is said by devices that are there: one that has left did not see it leave.
+* Only present devices say whether a shared node is there. An absent one may have missed that the node left.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -112,8 +112,10 @@ def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str], now: f
         is_there, was_there = unit[:2] in memory.there, unit[:2] in before.there
         for path in unit.among(unread):
             since = before.unread.get(path, {}).get(unit, now)
-            has_hung = was_there and not is_there and now - since < TWO_AFTER_S
-            if has_hung or unit in before.maybe.get(path, ()):
+            is_another = now - since >= TWO_AFTER_S
+            has_hung = was_there and not is_there and not is_another
+            stays = unit in before.maybe.get(path, ()) and not (is_there and is_another)
+            if has_hung or stays:
                 maybe[path].add(unit)
             elif not is_there:
                 left.add(unit)

@@ -353,6 +353,20 @@ def test_the_unit_may_be_what_hangs_although_something_else_hangs_in_its_socket(
     assert node.links()[link] is None
 
 
+@by_all
+def test_the_unit_may_be_either_of_two_that_begin_to_hang_in_its_socket(rules: str) -> None:
+    mine = in_socket("1", fast=False, shift=SHIFT, serial="S")
+    other = in_socket("1", fast=True, shift=SHIFT, serial="S")
+    tty = a_usb_node(mine, "tty", "ttyUSB0", number="c 188:0", properties={"ID_SERIAL_SHORT": "S"})
+    node, link = held(rules, mine, tty)
+    both = {**sockets.unread(mine, tty), **sockets.unread(other)}
+    for there in [], [], *[a_unit("3", 1, 2)] * 3:
+        node.look(rules, *there, unread=both)
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *a_unit("3", 1, 2))
+    assert node.links()[link] is None
+
+
 @pytest.mark.parametrize("has_restarted", [True, False])
 @pytest.mark.parametrize("state", [without_node, not_matched, not_finished])
 def test_what_was_plugged_in_but_not_offered_may_be_what_hangs_at_its_port(
@@ -420,6 +434,27 @@ def test_a_unit_that_was_read_for_a_minute_while_something_hung_is_not_that(
         node.now += TWO_AFTER_S
     if is_seen_to_leave:
         node.look(rules, unread=hangs)
+    for _ in range(3):
+        told = node.look(rules, *moved, unread=hangs)
+        assert not [id_ for id_, why in told.items() if why == "Healthy" and "port" in id_]
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *moved)
+    assert (node.inventory.twins, node.links()[link]) == (frozenset(), "/dev/ttyUSB1")
+
+
+@by_all
+@pytest.mark.parametrize("hangs", ELSEWHERE.values(), ids=ELSEWHERE.keys())
+def test_a_unit_that_comes_back_to_its_port_and_stays_there_for_a_minute_is_not_what_hangs(
+    rules: str, hangs: Mapping[str, str]
+) -> None:
+    """It left so soon after that began to hang that it may have been it."""
+    node, link = held(rules, *a_unit("1", 0, 1))
+    back, moved = a_unit("1", 0, 2), a_unit("4", 1, 3)
+    node.look(rules, *a_unit("1", 0, 1), unread=hangs)
+    node.look(rules, unread=hangs)
+    for _ in range(2):
+        node.look(rules, *back, unread=hangs)
+        node.now += TWO_AFTER_S
     for _ in range(3):
         told = node.look(rules, *moved, unread=hangs)
         assert not [id_ for id_, why in told.items() if why == "Healthy" and "port" in id_]

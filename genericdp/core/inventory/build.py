@@ -206,6 +206,8 @@ class Builder:
             may_be_twins=frozenset(twins),
             unsure=assigned.unsure,
             seats=assigned.seats,
+            rivals=assigned.rivals,
+            held=past.held.intersection(assigned.rivals),
             plain=assigned.plain,
             links=plain,
             forged=forged,
@@ -228,7 +230,8 @@ class _Draft:
     ties      those of these names, old and new
     may_be_twins  what its units would have in common with twins
     twins     those of `may_be_twins` that twins are known to have in common
-    seats, plain, doubted, untold  see `identity.Assignment`
+    seats, rivals, plain, doubted, untold  see `identity.Assignment`
+    held      those of `rivals` that pods may hold
     links     see `plain` of `naming.links.Links`; `forged` and `models` likewise
     unknown, of_several  see `past.Past`
     waits     see `SharedNodes`
@@ -244,6 +247,8 @@ class _Draft:
     may_be_twins: Twins
     unsure: Sequence[str]
     seats: Mapping[str, Sequence[Spot]]
+    rivals: Collection[str]
+    held: Collection[str]
     plain: Mapping[str, str]
     links: Mapping[str, str]
     forged: Sequence[tuple[str, Spot, str]]
@@ -262,6 +267,7 @@ class _Draft:
             and self.ties == {unit: past.ties[unit] for unit in past.ties.keys() & self.names}
             and self.twins == past.twins & self.may_be_twins
             and all(past.spots_of(id_) == spots for id_, spots in self.seats.items())
+            and self.held == past.held.intersection(self.rivals)
             and (self.unknown, self.of_several) == (past.unknown, past.of_several)
             and all(past.port_of(id_) == port for id_, port in self.plain.items())
             and all(past.port_at(link, ()) == port for link, port in self.links.items())

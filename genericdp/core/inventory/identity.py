@@ -25,7 +25,7 @@ import base64
 import hashlib
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -121,6 +121,7 @@ class Assignment:
     ties    unit -> exact port of the twin that has the plain ids
     unsure  the ids of siblings that only their order tells apart
     seats   the ids that siblings may have had before, each with the spots that were remembered of it
+    rivals  those of them of which it depends on pods who gets which
     plain   the ids without a port that fillers may have had before, each with the port that was remembered
     doubted the ids of which nothing is known that pods hold -> those that these devices may have now
     untold  the ids of siblings that may be what pods hold -> the ids of such pods
@@ -132,6 +133,7 @@ class Assignment:
     ties: Ties
     unsure: tuple[str, ...] = ()
     seats: Mapping[str, Sequence[Spot]] = field(default_factory=dict)
+    rivals: Collection[str] = frozenset()
     plain: Mapping[str, str] = field(default_factory=dict)
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
     untold: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -157,7 +159,7 @@ def assign(
         siblings.setdefault((unit, identity.place, identity.port.exact), []).append(index)
     ids = [""] * len(identities)
     alike: list[tuple[str, ...]] = [()] * len(identities)
-    unsure: list[str] = []
+    unsure, rivals = list[str](), set[str]()
     seats: dict[str, Sequence[Spot]] = {}
     plain: dict[str, str] = {}
     doubted: dict[str, list[str]] = {}
@@ -175,7 +177,8 @@ def assign(
         ranks = partial(spell.device, mine[0], at_port=is_twin)
         spots = [each.spots for each in mine]
         whose, seats_there = ("", 1) if mine[0].is_spread else (unit, count)
-        may_have, known = seated(spots, whose, seats_there, map(ranks, itertools.count()), past)
+        may_have, known, among = seated(spots, whose, seats_there, map(ranks, itertools.count()), past)
+        rivals |= among
         untold |= untold_among(dict(zip(may_have, spots, strict=True)), known, count, ranks, past)
         if len(known) > 1:
             seats |= known
@@ -186,7 +189,8 @@ def assign(
         lost = lost_among(partial(spell.device, mine[0]), past) if ties.get(unit) == "" else ()
         for each in (*lost, *_lost_across(mine[0], spell, past)):
             doubted.setdefault(each, []).extend(id_ for id_ in may_have if id_ not in past.unknown)
-    return Assignment((*ids,), units, (*alike,), ties, (*sorted(unsure),), seats, plain, doubted, untold)
+    end = seats, rivals, plain, doubted, untold
+    return Assignment((*ids,), units, (*alike,), ties, (*sorted(unsure),), *end)
 
 
 def _lost_across(identity: Identity, spell: "Speller", past: Past) -> Iterator[str]:

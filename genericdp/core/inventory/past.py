@@ -7,6 +7,8 @@ first is remembered then.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain, islice, takewhile
+from operator import itemgetter
 from typing import NamedTuple
 
 from genericdp.core.inventory.place import Spot
@@ -184,6 +186,7 @@ class Past:
     bases        what the ids of remembered devices are made of
     unread       the paths of what cannot be read, and of which nothing is known in this look
     unoffered    the spots that siblings share where pods got what is not offered under its id now
+    held         the devices that pods may hold, by id
     """
 
     ties: Ties = field(default_factory=dict)
@@ -204,6 +207,7 @@ class Past:
     bases: Collection[str] = frozenset()
     unread: Collection[str] = frozenset()
     unoffered: Collection[Spot] = frozenset()
+    held: frozenset[str] = frozenset()
 
     @cached_property
     def beginnings(self) -> Collection[str]:
@@ -255,27 +259,35 @@ def untold_among(
 
 def seated(
     siblings: Sequence[Sequence[Spot]], unit: str, count: int, spelled: Iterator[str], past: Past
-) -> tuple[list[str], Mapping[str, Sequence[Spot]]]:
+) -> tuple[Sequence[str], Mapping[str, Sequence[Spot]], frozenset[str]]:
     """The ids of siblings at these spots of a unit, and all that they may have, with what is remembered.
 
-    Each sibling keeps the id under which it is remembered. The others get what is left of the first `count`.
-    `spelled` are the ids, one after the other without end.
+    And those of which it depends on pods who gets which: the same sibling is remembered under several, as
+    after an edit. It keeps the one that a pod holds, or else the first one. The other siblings get what is
+    left of the first `count`. `spelled` are the ids, one after the other without end.
     """
     at = {spot: index for index, spots in enumerate(siblings) for spot in spots}
+    known = _remembered(unit, at, count, spelled, past)
+    first = [*islice(known, count)]
+    claims = [index for id_ in first for index in {at[spot] for spot in known[id_] if spot in at}]
+    rivals = frozenset(first if len({*claims}) < len(claims) else ())
     ids: dict[int, str] = {}
-    seats: dict[str, Sequence[Spot]] = {}
-    known: Sequence[Spot] = ()
-    rank, is_known = 0, unit in past.known_ports
-    # Those that had the first ids may have left since, and may even be forgotten.
-    while rank < count or (is_known and len(ids) < len(siblings) and (known or rank == count)):
-        id_ = next(spelled)
-        known = past.spots_of(id_)
-        index = next((at[spot] for spot in known if spot in at and at[spot] not in ids), None)
+    for id_ in sorted(known, key=lambda id_: id_ not in rivals & past.held):
+        index = next((at[spot] for spot in known[id_] if spot in at and at[spot] not in ids), None)
         if index is not None:
             ids[index] = id_
-        if index is not None or rank < count:
-            seats[id_] = known
-        rank += 1
     taken = {*ids.values()}
+    seats = {id_: spots for id_, spots in known.items() if id_ in first or id_ in taken}
     free = (id_ for id_ in seats if id_ not in taken)
-    return [ids.get(index) or next(free) for index in range(len(siblings))], seats
+    return [ids.get(index) or next(free) for index in range(len(siblings))], seats, rivals
+
+
+def _remembered(
+    unit: str, at: Collection[Spot], count: int, spelled: Iterator[str], past: Past
+) -> Mapping[str, Sequence[Spot]]:
+    """The first `count` ids of siblings, and those after them that are remembered, each with its spots."""
+    found = {id_: past.spots_of(id_) for id_ in islice(spelled, count)}
+    if unit not in past.known_ports or (count == 1 and any(spot in at for spot in chain(*found.values()))):
+        return found
+    # Those that had the first ids may have left since, and may even be forgotten.
+    return found | dict(takewhile(itemgetter(1), ((id_, past.spots_of(id_)) for id_ in spelled)))

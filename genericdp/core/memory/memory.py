@@ -114,6 +114,7 @@ class Memory:
             twins=self.twins,
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),
             unoffered=self._unoffered,
+            held=frozenset([holding.device for holding in self.held.values()]),
         )
         if self.is_of_earlier_release:  # It did not number siblings.
             return past

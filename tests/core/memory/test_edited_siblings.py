@@ -6,9 +6,12 @@ from dataclasses import replace
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.inventory.build import Builder
+from genericdp.core.memory.take import take_inventory
 from tests.core.memory.test_siblings_on_boards import Booting, sensors
-from tests.scenes.builders import a_card
+from tests.scenes.builders import a_card, by_sys_path, resources_of
 from tests.scenes.edits import Node, rule
+from tests.scenes.inventories import DOMAIN
 
 ANY = rule("x")
 EDITS = [rule("x", 'identity = ["PART"]'), rule("y", 'identity = ["PART"]'), rule("x", 'group_by = "PART"')]
@@ -63,3 +66,71 @@ def test_one_with_another_value_is_not_what_a_pod_got_if_its_value_is_known(
     assert node.look(edited, *card({0: 0, 1: 1}, 20, serial)).items() >= told.items()
     assert node.look(ANY, *card({0: 0, 1: 1}, 20, serial))[link] == "Healthy"
     assert node.links()[link] == "/dev/ttyUSB0"
+
+
+SECOND = rule("x", match='{ SUBSYSTEM = "tty", PART = "v1" }')
+WHOLE = rule("x", 'group_by = "usb_device"')
+
+
+@pytest.mark.parametrize("serial", ["CARD", None])
+@pytest.mark.parametrize(
+    "edits",
+    [[WHOLE], [WHOLE, SECOND], [SECOND, WHOLE], [SECOND, WHOLE, SECOND], [WHOLE, SECOND, WHOLE, SECOND]],
+)
+@pytest.mark.parametrize("undone", [ANY, SECOND])
+def test_a_pod_has_its_sibling_again_when_edits_are_undone(
+    edits: list[str], undone: str, serial: str | None
+) -> None:
+    node, both = Node(), card({0: 0, 1: 1}, 10, serial)
+    node.look(ANY, *both)
+    (link,) = (link for link, path in node.links().items() if path == "/dev/ttyUSB1")
+    node.allocate(link)
+    for edited in edits:
+        node.look(edited, *both)
+    assert node.look(undone, *both)[link] == "Healthy"
+    assert node.links()[link] == "/dev/ttyUSB1"
+
+
+@pytest.mark.parametrize("serial", ["CARD", None])
+def test_a_pod_has_its_sibling_again_although_the_other_one_has_left_before_the_edit_is_undone(
+    serial: str | None,
+) -> None:
+    node, both = Node(), card({0: 0, 1: 1}, 10, serial)
+    node.look(ANY, *both)
+    (link,) = (link for link, path in node.links().items() if path == "/dev/ttyUSB1")
+    node.allocate(link)
+    node.look(WHOLE, *both)
+    for there in (card({1: 1}, 10, serial), both):
+        node.look(WHOLE, *there)
+        assert node.look(ANY, *there)[link] == "Healthy"
+        assert node.links()[link] == "/dev/ttyUSB1"
+
+
+@pytest.mark.parametrize("serial", ["CARD", None])
+def test_a_pod_keeps_a_group_when_the_sibling_comes_back_that_was_missing(serial: str | None) -> None:
+    """The group had the id of the one that was there."""
+    node = Node()
+    node.look(ANY, *card({0: 0, 1: 1}, 10, serial))
+    node.look(ANY, *card({1: 1}, 10, serial))
+    ids = [id_ for id_, why in node.look(WHOLE, *card({1: 1}, 10, serial)).items() if why == "Healthy"]
+    assert len(ids) == 1
+    node.allocate(*ids)
+    links = {link: path for link, path in node.links().items() if path is not None}
+    for parts in ({0: 0, 1: 1}, {1: 1}, {0: 0, 1: 1}):
+        assert node.look(WHOLE, *card(parts, 10, serial))[ids[0]] == "Healthy"
+        assert node.links().items() >= links.items()
+
+
+def test_a_builder_that_knew_the_pod_and_a_new_one_agree_when_it_has_gone() -> None:
+    node, both = Node(), card({0: 0, 1: 1}, 10, "CARD")
+    node.look(ANY, *both)
+    node.look(ANY, *card({1: 1}, 10, "CARD"))
+    told = node.look(WHOLE, *card({1: 1}, 10, "CARD"))
+    node.allocate(next(id_ for id_, why in told.items() if why == "Healthy"))
+    kept = Builder(resources_of(WHOLE, domain=DOMAIN), DOMAIN)
+    for answer in None, node.nobody_holds_anything(), None:
+        plugged, now = by_sys_path(*both), node.now + 1.0
+        inventory, memory = take_inventory(kept, plugged, node.memory, now, answer)
+        node.look(WHOLE, *both, answer=answer)
+        assert (inventory, memory) == (node.inventory, node.memory)
+    assert not node.memory.held

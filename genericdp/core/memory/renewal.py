@@ -13,7 +13,7 @@ The rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import filterfalse, islice
@@ -21,6 +21,7 @@ from itertools import filterfalse, islice
 from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.given import modes, reasons
@@ -114,7 +115,7 @@ class Renewal:
             return True
         if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
-        if known and modes.is_that_of_another_unit(known, device, held):
+        if known and modes.is_that_of_another_pod(known, device, held):
             return True
         if known and (self._leads_elsewhere(known, device, resource) or has_no_room(known, device)):
             return True
@@ -255,9 +256,13 @@ class Renewal:
 
     @cached_property
     def _with_unit(self) -> Mapping[str, Collection[tuple[str, str]]]:
-        """Unit -> port and model of what has its ids: of what pods hold, and of its twins that have left."""
-        left = (known for known in self._gone if known.device.unit in self._ties) if self._ties else ()
-        return modes.by_unit((*self._held.values(), *left))
+        """Unit -> port and model of what pods hold under its ids, if that has a serial number."""
+        found: dict[str, set[tuple[str, str]]] = defaultdict(set)
+        for known in self._held.values():
+            for spot, model in known.spots.items():
+                if has_serial(spot):
+                    found[known.device.unit].add((spot.port, model))
+        return found
 
     @cached_property
     def _holders(self) -> Whereabouts:
@@ -284,12 +289,9 @@ class Renewal:
     @cached_property
     def _absent(self) -> Mapping[tuple[str, Spot], set[str]]:
         """(unit, spot) -> the absent devices that were there."""
-        return ids_by_spot((known.device, known.device.spots) for known in self._gone)
-
-    @cached_property
-    def _gone(self) -> Sequence[Remembered]:
         present = {device.id for device in self._offered if not self._is_in_doubt(device)}
-        return [known for id_, known in self.devices.items() if id_ not in present]
+        gone = (known.device for id_, known in self.devices.items() if id_ not in present)
+        return ids_by_spot((device, device.spots) for device in gone)
 
     @cached_property
     def witnesses(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import HELD_LINK_LIMIT
 from genericdp.core.memory.saved import UnreadableMemoryError, dump, load
-from tests.core.memory.test_siblings import id_of, id_of_node
+from tests.core.memory.test_siblings import id_of
 from tests.scenes.builders import a_usb_device, a_usb_node, resources_of
 from tests.scenes.edits import Node, rule
 
@@ -564,47 +564,3 @@ def test_what_a_property_identifies_waits_at_another_port_in_any_mode(
         told = node.look(edited, *a_modem("2", modes[1], serial=serial))
         assert "Healthy" not in told.values()
         assert f"a pod may still hold it as {held} of example.com/x" in told.values()
-
-
-@pytest.mark.parametrize("is_seen_to_leave", [False, True])
-@pytest.mark.parametrize("after", ["replug", "boot"])
-@pytest.mark.parametrize("keys", ["", 'group_by = "usb_device"'])
-def test_a_model_that_was_beside_a_pods_unit_and_has_left_its_port_is_no_mode_of_that_unit(
-    keys: str, after: str, *, is_seen_to_leave: bool
-) -> None:
-    """No pod has it. Two models have one serial number, and it takes the port of the pod's unit."""
-    node, own, other, rules = Node(), a_modem("2", "6015"), a_modem("4", "0125"), rule("x", keys)
-    node.look(rules, *own)
-    node.look(rules, *own, *other)
-    path = str(own[0].device_node)
-    id_, link = id_of_node(node, path), id_of(node, path)
-    node.allocate(id_)
-    if is_seen_to_leave:
-        node.look(rules)
-    if after == "boot":
-        node.memory = load(dump(node.memory, "boot"), "next")
-    told = node.look(rules, *a_modem("2", "0125"))
-    assert (told[id_], node.inventory.links()[link]) == (DELETE, None)
-    told = node.look(rules, *a_modem("2", "6015"), *a_modem("4", "0125"))
-    assert {*told.values()} == {"Healthy"}
-    assert node.inventory.links()[link] is not None
-
-
-def test_a_unit_may_change_to_the_mode_of_another_one_that_is_still_there() -> None:
-    node, own, other = Node(), a_modem("2", "6015"), a_modem("4", "0125")
-    node.look(rule("x"), *own, *other)
-    id_ = id_of(node, str(own[0].device_node))
-    node.allocate(id_)
-    changed = a_modem("2", "0125")
-    told = node.look(rule("x"), *changed, *other)
-    assert (told[id_], node.inventory.links()[id_]) == ("Healthy", changed[0].device_node)
-
-
-def test_a_unit_may_change_to_a_mode_in_which_it_was_offered_at_another_port_under_other_rules() -> None:
-    """Nobody has seen two such units, only two others."""
-    node, others = Node(), [*a_modem("6", "6015", serial="T"), *a_modem("7", "6015", serial="T")]
-    edited = rule("x", 'group_by = "usb_device"')
-    node.look(rule("x"), *a_modem("4", "0125", 2), *others)
-    node.look(edited, *a_modem("2", "6015"), *others)
-    node.allocate("x_S")
-    assert node.look(edited, *a_modem("2", "0125"), *others)["x_S"] == "Healthy"

@@ -3,16 +3,15 @@
 The rules of this file:
 
 * A unit may change its model at its port: a modem does with its mode. It may also be another unit. That shows
-  once the unit that the pod got is at another port, or if a unit of that model has left another port.
+  once the unit that the pod got is at another port.
 * So what a pod got stays in mind (`Remembered.given`) until the next pod gets the device.
 """
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.part import Part, has_serial, is_twin, may_be_twin
+from genericdp.core.inventory.part import Part, is_twin, may_be_twin
 from genericdp.core.inventory.past import Ties, Twins
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.memory.given.units import Units
@@ -67,23 +66,13 @@ def is_another_unit(
     return False
 
 
-def by_unit(devices: Iterable[Remembered]) -> Mapping[str, Collection[tuple[str, str]]]:
-    """Unit -> port and model of what has its ids among these devices, if that has a serial number."""
-    found: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for known in devices:
-        for spot, model in known.spots.items():
-            if has_serial(spot):
-                found[known.device.unit].add((spot.port, model))
-    return found
+def is_that_of_another_pod(known: Remembered, device: Device, held: Iterable[tuple[str, str]]) -> bool:
+    """Whether another model is where a link of a pod leads, and another pod got that model at another port.
 
-
-def is_that_of_another_unit(known: Remembered, device: Device, at: Iterable[tuple[str, str]]) -> bool:
-    """Whether another model is where a link of a pod leads, and that model was at another port.
-
-    at  port and model of what pods hold of the same unit, and of its twins that have left
+    held  see `is_of_another_model`
     """
     parts = known.parts
-    others = {*at} - {(spot.port, model) for spot, model in known.spots.items()}
+    others = {*held} - {(spot.port, model) for spot, model in known.spots.items()}
     return any(
         link in parts
         and not may_be_model(parts[link][1], model)

@@ -263,16 +263,17 @@ def seated(
     """The ids of siblings at these spots of a unit, and all that they may have, with what is remembered.
 
     And those of which it depends on pods who gets which: the same sibling is remembered under several, as
-    after an edit. It keeps the one that a pod holds, or else the first one. The other siblings get what is
-    left of the first `count`. `spelled` are the ids, one after the other without end.
+    after an edit. It keeps one that a pod holds if that had all of it, or else the first one. The other
+    siblings get what is left of the first `count`. `spelled` are the ids, one after the other without end.
     """
     at = {spot: index for index, spots in enumerate(siblings) for spot in spots}
     known = _remembered(unit, at, count, spelled, past)
     first = [*islice(known, count)]
     claims = [index for id_ in first for index in {at[spot] for spot in known[id_] if spot in at}]
     rivals = frozenset(first if len({*claims}) < len(claims) else ())
+    kept = {id_ for id_ in rivals & past.held if any(map({*known[id_]}.issuperset, siblings))}
     ids: dict[int, str] = {}
-    for id_ in sorted(known, key=lambda id_: id_ not in rivals & past.held):
+    for id_ in sorted(known, key=lambda id_: id_ not in kept):
         index = next((at[spot] for spot in known[id_] if spot in at and at[spot] not in ids), None)
         if index is not None:
             ids[index] = id_

@@ -106,31 +106,27 @@ def test_a_pod_has_its_sibling_again_although_the_other_one_has_left_before_the_
         assert node.links()[link] == "/dev/ttyUSB1"
 
 
-@pytest.mark.parametrize("serial", ["CARD", None])
-def test_a_pod_keeps_a_group_when_the_sibling_comes_back_that_was_missing(serial: str | None) -> None:
-    """The group had the id of the one that was there."""
-    node = Node()
-    node.look(ANY, *card({0: 0, 1: 1}, 10, serial))
-    node.look(ANY, *card({1: 1}, 10, serial))
-    ids = [id_ for id_, why in node.look(WHOLE, *card({1: 1}, 10, serial)).items() if why == "Healthy"]
-    assert len(ids) == 1
-    node.allocate(*ids)
-    links = {link: path for link, path in node.links().items() if path is not None}
-    for parts in ({0: 0, 1: 1}, {1: 1}, {0: 0, 1: 1}):
-        assert node.look(WHOLE, *card(parts, 10, serial))[ids[0]] == "Healthy"
-        assert node.links().items() >= links.items()
+def test_a_shared_group_is_offered_while_a_pod_has_one_sibling_of_it() -> None:
+    """Its id is not that of the pod, which had less."""
+    shared = "replicas = 2"
+    node, both = Node(), card({0: 0, 1: 1}, 10, "CARD")
+    node.look(rule("x", shared), *both)
+    (link,) = (link for link, path in node.links().items() if path == "/dev/ttyUSB1")
+    node.allocate(f"{link}.0")
+    told = node.look(rule("x", shared, 'group_by = "usb_device"'), *both)
+    assert (told["x_CARD.0"], told["x_CARD.1"]) == ("Healthy", "Healthy")
 
 
 def test_a_builder_that_knew_the_pod_and_a_new_one_agree_when_it_has_gone() -> None:
     node, both = Node(), card({0: 0, 1: 1}, 10, "CARD")
     node.look(ANY, *both)
-    node.look(ANY, *card({1: 1}, 10, "CARD"))
-    told = node.look(WHOLE, *card({1: 1}, 10, "CARD"))
-    node.allocate(next(id_ for id_, why in told.items() if why == "Healthy"))
-    kept = Builder(resources_of(WHOLE, domain=DOMAIN), DOMAIN)
+    (link,) = (link for link, path in node.links().items() if path == "/dev/ttyUSB1")
+    node.allocate(link)
+    node.look(WHOLE, *both)
+    kept = Builder(resources_of(SECOND, domain=DOMAIN), DOMAIN)
     for answer in None, node.nobody_holds_anything(), None:
         plugged, now = by_sys_path(*both), node.now + 1.0
         inventory, memory = take_inventory(kept, plugged, node.memory, now, answer)
-        node.look(WHOLE, *both, answer=answer)
+        node.look(SECOND, *both, answer=answer)
         assert (inventory, memory) == (node.inventory, node.memory)
     assert not node.memory.held

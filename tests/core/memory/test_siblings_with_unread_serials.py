@@ -53,12 +53,16 @@ class Pod:
             id_
             for offer in node.inventory.offers.values()
             for id_, device in offer.ids.items()
-            if path in {each.path for each in device.nodes}
+            if device.healthy and path in {each.path for each in device.nodes}
         )
         node.allocate(self.id)
         node.look(rules, *card.values())
-        names = {link for link in node.links() if link.startswith(self.id.partition(".")[0])}
-        self.got = {link: part_at(node.links()[link], card) for link in names}
+        leads = {link: path for link, path in node.links().items() if path is not None}
+        self.got = {
+            link: part_at(path, card)
+            for link, path in leads.items()
+            if link.startswith(self.id.partition(".")[0])
+        }
 
     def look(self, card: Mapping[str, UdevDevice], *, is_another: bool = False) -> dict[str, str]:
         """What the kubelet is told.
@@ -116,6 +120,29 @@ def test_no_link_leads_to_another_port_of_a_card_of_which_some_come_without_its_
                 pod.look({**late, **more})
             pod.look(a_card(serial=before))
             assert pod.look(a_card(serial=before))[pod.id] == "Healthy"
+
+
+@by_all
+@pytest.mark.parametrize("serials", [("CARD", None), (None, "CARD")], ids=["unread", "read"])
+@pytest.mark.parametrize("after", ["replug", "restart", "boot"])
+def test_nor_if_they_were_remembered_with_the_other_serial_number_before_the_pod_got_one(
+    rules: str, serials: tuple[str | None, str | None], after: str
+) -> None:
+    before, then = serials
+    for path in ("/dev/ttyUSB0", "/dev/ttyUSB2"):
+        for parts in (parts for n in (1, 2, 3) for parts in combinations(PARTS, n)):
+            node, card = Node(), a_card(serial=then)
+            node.look(rules, *a_card(serial=before).values())
+            node.look(rules)
+            node.look(rules, *card.values())
+            pod = Pod(node, rules, path, card)
+            if after == "replug":
+                pod.look({})
+            else:
+                node.memory = load(dump(node.memory, "1"), "1" if after == "restart" else "2")
+            pod.look(a_card(parts, before))
+            pod.look({})
+            assert pod.look(a_card(serial=then))[pod.id] == "Healthy"
 
 
 def test_it_is_said_that_they_cannot_be_told_apart() -> None:

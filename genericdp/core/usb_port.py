@@ -121,6 +121,7 @@ class At:
     units     what the units at an exact port said that they are
     unseen    the same of those that were certainly not seen since the last boot
     ports_of  the exact ports of remembered devices that have one of these device nodes
+    given     the same of those that pods got since the daemon has started
     apart     the sockets that are apart
     two       those that held two units before, and are not apart
     """
@@ -129,6 +130,7 @@ class At:
     units: Callable[[str], Collection[Said]] = lambda _: ()
     unseen: Callable[[str], Collection[Said]] = lambda _: ()
     ports_of: Callable[[Nodes], Collection[str]] = lambda _: ()
+    given: Callable[[Nodes], Collection[str]] = lambda _: ()
     apart: Pairs = field(default_factory=dict)
     two: Pairs = field(default_factory=dict)
 
@@ -196,13 +198,21 @@ class Sockets:
 
     def _judge(self, path: str, slow: Socket, past: At, nodes_of: Callable[[str], Nodes]) -> Pair:
         """Which of two units was there first, and where it counted."""
-        both = ((path, slow), (slow.beside, self._at[slow.beside]))
+        fast = self._at[slow.beside]
+        nodes = {path: nodes_of(path), slow.beside: nodes_of(slow.beside)}
+
+        def with_nodes(ports_of: Callable[[Nodes], Collection[str]]) -> dict[str, str]:
+            both = ((path, slow), (slow.beside, fast))
+            return {one.own: _one_of(ports_of(nodes[each]), one) for each, one in both}
+
         # After a boot, one that has come while the machine was off may be found before the other one.
-        was_at = _said_at(slow, self._at[slow.beside], past.unseen)
+        was_at = _said_at(slow, fast, past.unseen)
+        if any(was_at.values()) and any((given := with_nodes(past.given)).values()):
+            was_at = given  # a pod got it since, so it has been there alone for longer
         if not any(was_at.values()):
-            was_at = {one.own: _one_of(past.ports_of(nodes_of(each)), one) for each, one in both}
+            was_at = with_nodes(past.ports_of)
         if not any(was_at.values()):
-            was_at = _said_at(slow, self._at[slow.beside], past.units)
+            was_at = _said_at(slow, fast, past.units)
         first = [own for own, port in was_at.items() if port]
         if len(first) == 1:
             (own,) = first

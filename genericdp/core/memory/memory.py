@@ -137,9 +137,12 @@ class Memory:
 
     @property
     def _at(self) -> At:
-        ports = Ports(self.devices, self.ties)
+        given = {holding.device for holding in self.held.values() if holding.given is not None}
+        ports = Ports(self.devices, self.ties, given)
         two = {slow: pair for slow, (_, pair) in self.two.items()}
-        return At(ports.is_known, ports.units, ports.unseen, ports.with_nodes, self.apart, two)
+        return At(
+            ports.is_known, ports.units, ports.unseen, ports.with_nodes, ports.given_with, self.apart, two
+        )
 
     @property
     def _unoffered(self) -> frozenset[Spot]:

@@ -12,10 +12,10 @@ from genericdp.core.memory import saved
 from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.held import PODS_SETTLE_S
 from genericdp.core.memory.lasting import TWO_AFTER_S
-from genericdp.core.memory.memory import Memory
+from genericdp.core.memory.memory import Memory, resumed
 from genericdp.core.memory.remember import next_forgetting
 from genericdp.core.memory.take import take_inventory
-from tests.scenes.builders import by_sys_path, resources_of
+from tests.scenes.builders import a_usb_serial, by_sys_path, resources_of
 from tests.scenes.edits import Node, rule
 from tests.scenes.inventories import DOMAIN
 from tests.scenes.sockets import a_tty_in_socket
@@ -294,8 +294,9 @@ def test_a_socket_that_nobody_can_have_saved_makes_a_memory_unreadable(change: o
 
 @pytest.mark.parametrize("serial", [None, "S"])
 @pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("has_pod", [False, True], ids=["free", "of another pod"])
 def test_the_unit_of_a_pod_was_there_first_although_one_that_came_in_a_boot_is_found_before_it(
-    first: bool, serial: str | None
+    first: bool, serial: str | None, *, has_pod: bool
 ) -> None:
     def both(since: int) -> list[UdevDevice]:
         """The one of the pod, and one of another model."""
@@ -318,7 +319,10 @@ def test_the_unit_of_a_pod_was_there_first_although_one_that_came_in_a_boot_is_f
     own, _ = both(4)
     (id_,) = node.look(rules, own)
     node.allocate(id_)
-    node.memory = saved.load(saved.dump(node.memory, "before"), "after")
+    if has_pod:
+        node.look(rules, own, a_usb_serial(9, port="4", serial="SE", product="6015"))
+        node.allocate("x_SE")
+    node.memory = resumed(saved.load(saved.dump(node.memory, "before"), "after"), node.now)
     own, other = both(8)
     node.look(rules, other)
     for _ in range(4):
@@ -433,3 +437,30 @@ def stay_apart(node: Node, *parts: UdevDevice) -> None:
         node.look(rule("x"), *parts)
         node.now += TWO_AFTER_S
     node.look(rule("x"), *parts)
+
+
+@pytest.mark.parametrize("serials", [(None, None), ("SA", "SF"), (None, "SF"), ("SA", None)])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize("was_at", [False, True])
+@pytest.mark.parametrize("keys", ["", 'identity = "port"'])
+def test_a_unit_that_a_pod_got_since_the_boot_was_there_before_one_that_was_there_in_the_boot_before(
+    keys: str, serials: tuple[str | None, str | None], *, first: bool, was_at: bool
+) -> None:
+    rules, node, products = rule("x", keys), Node(), ("6001", "6015")
+
+    def part(*, mine: bool, fast: bool, plug: int) -> UdevDevice:
+        serial, product = serials[mine], products[mine]
+        tty = a_tty_in_socket(plug, fast=fast, serial=serial, product=product, devnum=plug)
+        return replace(tty, incarnation=plug)
+
+    node.look(rules, part(mine=False, fast=was_at, plug=1))
+    node.look(rules)
+    node.memory = saved.load(saved.dump(node.memory, "1"), "2")
+    own, other = part(mine=True, fast=first, plug=2), part(mine=False, fast=not first, plug=3)
+    told = node.look(rules, own)
+    (id_,) = (id_ for id_, why in told.items() if why == "Healthy")
+    node.allocate(id_)
+    for passed_s in (3600.0, 1.0, TWO_AFTER_S, 1.0):
+        node.now += passed_s
+        assert node.look(rules, own, other)[id_] == "Healthy"
+        assert node.links()[id_] == own.device_node

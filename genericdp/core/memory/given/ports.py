@@ -11,10 +11,16 @@ from genericdp.core.usb_port import Nodes, Said
 
 
 class Ports:
-    """The ports of these devices and ties. Only those on USB are asked about."""
+    """The ports of these devices and ties. Only those on USB are asked about.
 
-    def __init__(self, devices: Mapping[str, Remembered], ties: Ties) -> None:
+    given  the devices that pods got since the daemon has started, by id
+    """
+
+    def __init__(
+        self, devices: Mapping[str, Remembered], ties: Ties, given: Collection[str] = frozenset()
+    ) -> None:
         self._devices, self._ties = devices.values(), ties
+        self._given = [devices[id_] for id_ in given if id_ in devices]
 
     def is_known(self, port: str) -> bool:
         """Whether anything is remembered at a port."""
@@ -33,14 +39,11 @@ class Ports:
 
         Only asked when two come to be in one socket.
         """
-        shared = {spot.port for spot, at in shared_spots(self._devices) if at.node in nodes}
-        own = {
-            spot.port
-            for known in self._devices
-            if any(is_of_node(each) and each._replace(serial="") in nodes for each in known.device.also)
-            for spot in known.device.spots
-        }
-        return shared | own
+        return _with_nodes(self._devices, nodes)
+
+    def given_with(self, nodes: Nodes) -> Collection[str]:
+        """The same of the devices in `given`."""
+        return _with_nodes(self._given, nodes)
 
     @cached_property
     def _units(self) -> Mapping[str, Collection[Said]]:
@@ -69,6 +72,17 @@ def ports_of(every: Collection[Remembered]) -> frozenset[str]:
     found |= {spot.port for known in every if known.earlier for spot in known.earlier}
     found |= {spot.port for spot, _ in shared_spots(every)}
     return frozenset(found)
+
+
+def _with_nodes(every: Collection[Remembered], nodes: Nodes) -> Collection[str]:
+    shared = {spot.port for spot, at in shared_spots(every) if at.node in nodes}
+    own = {
+        spot.port
+        for known in every
+        if any(is_of_node(each) and each._replace(serial="") in nodes for each in known.device.also)
+        for spot in known.device.spots
+    }
+    return shared | own
 
 
 def _said_at_ports(every: Collection[Remembered]) -> Mapping[str, Collection[Said]]:

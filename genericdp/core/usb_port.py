@@ -121,7 +121,7 @@ class At:
     units     what the units at an exact port said that they are
     unseen    the same of those that were certainly not seen since the last boot
     ports_of  the exact ports of remembered devices that have one of these device nodes
-    given     the same of those that pods got since the daemon has started
+    given     the same of those that pods got since the daemon has started, and that were there first
     apart     the sockets that are apart
     two       those that held two units before, and are not apart
     """

@@ -137,8 +137,7 @@ class Memory:
 
     @property
     def _at(self) -> At:
-        given = {holding.device for holding in self.held.values() if holding.given is not None}
-        ports = Ports(self.devices, self.ties, given)
+        ports = Ports(self.devices, self.ties, self.held)
         two = {slow: pair for slow, (_, pair) in self.two.items()}
         return At(
             ports.is_known, ports.units, ports.unseen, ports.with_nodes, ports.given_with, self.apart, two

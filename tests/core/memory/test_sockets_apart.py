@@ -294,9 +294,10 @@ def test_a_socket_that_nobody_can_have_saved_makes_a_memory_unreadable(change: o
 
 @pytest.mark.parametrize("serial", [None, "S"])
 @pytest.mark.parametrize("first", [False, True])
-@pytest.mark.parametrize("has_pod", [False, True], ids=["free", "of another pod"])
+@pytest.mark.parametrize("gets", ["no pod gets it", "a pod had it", "a pod gets it"])
+@pytest.mark.parametrize("memory", [Memory(), resumed(Memory(), 0.0)], ids=["told", "untold"])
 def test_the_unit_of_a_pod_was_there_first_although_one_that_came_in_a_boot_is_found_before_it(
-    first: bool, serial: str | None, *, has_pod: bool
+    first: bool, serial: str | None, memory: Memory, gets: str
 ) -> None:
     def both(since: int) -> list[UdevDevice]:
         """The one of the pod, and one of another model."""
@@ -316,18 +317,23 @@ def test_the_unit_of_a_pod_was_there_first_although_one_that_came_in_a_boot_is_f
         ]
 
     node, rules = Node(), rule("x")
+    node.memory = memory
     own, _ = both(4)
     (id_,) = node.look(rules, own)
     node.allocate(id_)
-    if has_pod:
+    if gets == "a pod had it":
         node.look(rules, own, a_usb_serial(9, port="4", serial="SE", product="6015"))
         node.allocate("x_SE")
     node.memory = resumed(saved.load(saved.dump(node.memory, "before"), "after"), node.now)
     own, other = both(8)
     node.look(rules, other)
-    for _ in range(4):
+    if gets == "a pod gets it":
+        node.allocate("x_SE")
+    for look in range(4):
         told = node.look(rules, own, other)
-        assert (told[id_], node.inventory.links()[id_]) == ("Healthy", own.device_node)
+        # A unit that its serial number identifies can wait.
+        if serial is None or look > 1:
+            assert (told[id_], node.inventory.links()[id_]) == ("Healthy", own.device_node)
         node.now += TWO_AFTER_S
 
 
@@ -443,9 +449,11 @@ def stay_apart(node: Node, *parts: UdevDevice) -> None:
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("was_at", [False, True])
 @pytest.mark.parametrize("keys", ["", 'identity = "port"'])
+@pytest.mark.parametrize("is_held", [False, True], ids=["free", "of another pod"])
 def test_a_unit_that_a_pod_got_since_the_boot_was_there_before_one_that_was_there_in_the_boot_before(
-    keys: str, serials: tuple[str | None, str | None], *, first: bool, was_at: bool
+    keys: str, serials: tuple[str | None, str | None], *, first: bool, was_at: bool, is_held: bool
 ) -> None:
+    """If a pod has that one, too, its serial number has to say so: otherwise, both pods have the port."""
     rules, node, products = rule("x", keys), Node(), ("6001", "6015")
 
     def part(*, mine: bool, fast: bool, plug: int) -> UdevDevice:
@@ -453,7 +461,9 @@ def test_a_unit_that_a_pod_got_since_the_boot_was_there_before_one_that_was_ther
         tty = a_tty_in_socket(plug, fast=fast, serial=serial, product=product, devnum=plug)
         return replace(tty, incarnation=plug)
 
-    node.look(rules, part(mine=False, fast=was_at, plug=1))
+    (before,) = node.look(rules, part(mine=False, fast=was_at, plug=1))
+    if is_held and serials[False] is not None and not keys:
+        node.allocate(before)
     node.look(rules)
     node.memory = saved.load(saved.dump(node.memory, "1"), "2")
     own, other = part(mine=True, fast=first, plug=2), part(mine=False, fast=not first, plug=3)

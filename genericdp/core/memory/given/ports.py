@@ -6,21 +6,17 @@ from functools import cached_property
 from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import is_of_node
 from genericdp.core.memory.given.shared import shared_spots
+from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import Nodes, Said
 
 
 class Ports:
-    """The ports of these devices and ties. Only those on USB are asked about.
+    """The ports of these devices and ties. Only those on USB are asked about. Pods may hold what is `held`."""
 
-    given  the devices that pods got since the daemon has started, by id
-    """
-
-    def __init__(
-        self, devices: Mapping[str, Remembered], ties: Ties, given: Collection[str] = frozenset()
-    ) -> None:
+    def __init__(self, devices: Mapping[str, Remembered], ties: Ties, held: Held) -> None:
         self._devices, self._ties = devices.values(), ties
-        self._given = [devices[id_] for id_ in given if id_ in devices]
+        self._held = [(known, each) for each in held.values() if (known := devices.get(each.device))]
 
     def is_known(self, port: str) -> bool:
         """Whether anything is remembered at a port."""
@@ -42,8 +38,14 @@ class Ports:
         return _with_nodes(self._devices, nodes)
 
     def given_with(self, nodes: Nodes) -> Collection[str]:
-        """The same of the devices in `given`."""
-        return _with_nodes(self._given, nodes)
+        """The same of those that pods got since the daemon has started.
+
+        Not where another unit was in the boot before, if a pod has that and only the port identifies it.
+        """
+        given = [known for known, holding in self._held if holding.given is not None]
+        unseen = [known for known, _ in self._held if not known.is_of_this_boot]
+        theirs = {known.device.port for known in unseen if known.device.basis == "port"}
+        return _with_nodes(given, nodes) - theirs
 
     @cached_property
     def _units(self) -> Mapping[str, Collection[Said]]:
@@ -74,7 +76,7 @@ def ports_of(every: Collection[Remembered]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _with_nodes(every: Collection[Remembered], nodes: Nodes) -> Collection[str]:
+def _with_nodes(every: Collection[Remembered], nodes: Nodes) -> set[str]:
     shared = {spot.port for spot, at in shared_spots(every) if at.node in nodes}
     own = {
         spot.port

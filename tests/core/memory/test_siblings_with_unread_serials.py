@@ -145,6 +145,25 @@ def test_nor_if_they_were_remembered_with_the_other_serial_number_before_the_pod
             assert pod.look(a_card(serial=then))[pod.id] == "Healthy"
 
 
+@pytest.mark.parametrize("rules", [RULES[key] for key in RULES if "[" in key])
+@pytest.mark.parametrize("serials", [("CARD", None), (None, "CARD")], ids=["unread", "read"])
+@pytest.mark.parametrize("after", ["replug", "restart", "boot"])
+def test_all_ports_are_known_with_and_without_the_serial_number(
+    rules: str, serials: tuple[str | None, str | None], after: str
+) -> None:
+    before, then = serials
+    for path in (f"/dev/ttyUSB{n}" for n in PARTS):
+        node, card = Node(), a_card(serial=then)
+        node.look(rules, *a_card(serial=before).values())
+        node.look(rules)
+        node.look(rules, *card.values())
+        pod = Pod(node, rules, path, card)
+        for serial in (before, then, then, before, before):
+            if after != "replug":
+                node.memory = load(dump(node.memory, "1"), "1" if after == "restart" else "2")
+            assert pod.look(a_card(serial=serial))[pod.id] == "Healthy"
+
+
 def test_it_is_said_that_they_cannot_be_told_apart() -> None:
     rules = rule("x", 'identity = ["ID_PATH"]')
     node, card = Node(), a_card()

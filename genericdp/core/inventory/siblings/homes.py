@@ -40,7 +40,6 @@ class Home(NamedTuple):
     is_same  whether the same is remembered there as here: only these siblings can have been there
     is_open  whether the numbers at these spots differ, so that nobody can tell which ones are theirs
     foreign  the numbers in `known` that may be those of another unit, at another spot
-    unread   what is remembered at their port where the serial number could not be read, now or then
     """
 
     seen: Mapping[str, Seen]
@@ -55,7 +54,6 @@ class Home(NamedTuple):
     is_same: bool = False
     is_open: bool = False
     foreign: Collection[int] = ()
-    unread: Sequence[Known] = ()
 
     def ids(self, number: int) -> frozenset[str]:
         """The ids of the devices that had a number; none if they are forgotten, and it may be any device."""
@@ -96,7 +94,7 @@ class Home(NamedTuple):
         """
         here = frozenset[str]().union(*map(self.ids, sure))
         of_missing = (self.known[number] for number in missing if number in self.known)
-        others = (each for each in (*self.others, *self.unread) if not each.ids.keys() <= here)
+        others = (each for each in self.others if not each.ids.keys() <= here)
         return any(each.held for each in (*of_missing, *others))
 
 
@@ -135,6 +133,8 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         # What came with other values, at other ports, may have had these numbers there.
         same = (each for each in left if home == spot or each in former.spots)
         known = merged((known, *map(past.known_at, same)))
+    # If they were here with and without their serial number, a pod may have got one of them either way.
+    known = merged((known, *map(past.known_at, former.unread)))
     may_be = former.unread if home in former.unread else former.may_be
     others = [each for other in may_be if other != home for each in past.known_at(other).values()]
     return Home(
@@ -150,7 +150,6 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         is_same,
         is_open,
         foreign,
-        [each for other in former.unread for each in past.known_at(other).values()],
     )
 
 

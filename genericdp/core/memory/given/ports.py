@@ -12,7 +12,7 @@ from genericdp.core.usb_port import Nodes, Said
 
 
 class Ports:
-    """The ports of these devices and ties. Only those on USB are asked about. Pods may hold what is `held`."""
+    """The ports of these devices and ties, and of what pods hold. Only those on USB are asked about."""
 
     def __init__(self, devices: Mapping[str, Remembered], ties: Ties, held: Held) -> None:
         self._devices, self._ties = devices.values(), ties

@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.saved import dump, load
 from tests.scenes.builders import a_device, a_usb_device, a_usb_node, an_i2c_bus
 from tests.scenes.edits import Node, rule
@@ -187,3 +188,44 @@ def test_siblings_that_are_on_no_usb_device_are_in_doubt_too_once_one_has_come_a
         if restarts:
             node.memory = load(dump(node.memory, "boot"), "boot")
     assert node.links()[link] is None
+
+
+@pytest.mark.parametrize("keys", ['identity = ["FOO"]', 'identity = ["FOO"]\ngroup_by = "parent"'])
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("unbound", [1, 2])
+def test_the_doubt_about_siblings_at_another_port_outlasts_looks_in_which_nothing_changes(
+    keys: str, unbound: int, *, restarts: bool
+) -> None:
+    """At their old port, another model has been since."""
+
+    def ports(port: str, foo: str, plug: int, *parts: int) -> list[UdevDevice]:
+        product = "7601" if foo == "f2" else "7610"
+        usb = a_usb_device(port, serial=None, product=product, devnum=plug)
+        usb = replace(usb, incarnation=100 * plug)
+        nodes = (
+            a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}", properties={"FOO": foo}) for n in parts
+        )
+        return [
+            usb,
+            *(replace(node, incarnation=100 * plug + 1 + n) for node, n in zip(nodes, parts, strict=True)),
+        ]
+
+    rules, node = rule("x", keys), Node()
+    node.look(rules, *ports("3", "f2", 1, 0, 1, 2))
+    node.look(rules, *ports("3", "f2", 1, 1, 2))
+    node.now += 10_000.0
+    told = node.look(rules, *ports("3", "f2", 1, 1, 2), answer=node.nobody_holds_anything())
+    ids = [id_ for id_, why in told.items() if why == "Healthy"]
+    node.allocate(*ids)
+    held = Answer(frozenset(("example.com/x", id_) for id_ in ids), node.now + 200.0, complete=True)
+    node.look(rules)
+    node.look(rules, *ports("3", "f1", 2, 0, 1, 2))
+    node.look(rules)
+    node.look(rules, *ports("1", "f2", 3, 0, 1, 2))
+    left = [n for n in range(3) if n != unbound]
+    for _ in range(4):
+        node.now += 100.0
+        if restarts:
+            node.memory = load(dump(node.memory, "boot"), "boot")
+        told = node.look(rules, *ports("1", "f2", 3, *left), answer=held)
+        assert "Healthy" not in {told[id_] for id_ in ids}

@@ -22,9 +22,7 @@ def is_one_bound_again(before: Doubtful, group: Sequence[UdevDevice], unread: Co
 
     unread  the paths of what cannot be read
     """
-    here = {(order_of(node), node.incarnation) for node in group}
-    left = before.nodes - here - _unread(before, unread)
-    return bool(left and group) and _unit_of(group[0]) == before.unit
+    return bool(_left(before, group, unread))
 
 
 def doubtful_among(
@@ -38,12 +36,25 @@ def doubtful_among(
     found: dict[Spot, Doubtful] = {}
     for spot, nodes in plugged.in_doubt.items():
         here = frozenset((order_of(node), node.incarnation) for node in nodes)
-        still = _unread(before[spot], unread) if spot in before else frozenset()
-        found[spot] = Doubtful(_unit_of(nodes[0]), here | still)
+        if spot in before:
+            # One that has left is enough to know that one may be bound again.
+            left = sorted(_left(before[spot], plugged.groups[spot], unread))[:1]
+            here |= _unread(before[spot], unread).union(left)
+        found[spot] = Doubtful(_unit_of(nodes[0]), here)
     for spot in before.keys() - plugged.groups.keys():
         if still := _unread(before[spot], unread):
             found[spot] = before[spot]._replace(nodes=still)
     return found
+
+
+def _left(
+    before: Doubtful, group: Sequence[UdevDevice], unread: Collection[str]
+) -> frozenset[tuple[str, int]]:
+    """Those of the doubtful siblings that have left while their unit has stayed."""
+    if not group or _unit_of(group[0]) != before.unit:
+        return frozenset()
+    here = {(order_of(node), node.incarnation) for node in group}
+    return before.nodes - here - _unread(before, unread)
 
 
 def _unread(doubtful: Doubtful, unread: Iterable[str]) -> frozenset[tuple[str, int]]:

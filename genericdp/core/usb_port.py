@@ -121,7 +121,7 @@ class At:
     units     what the units at an exact port said that they are
     unseen    the same of those that were certainly not seen since the last boot
     ports_of  the exact ports of remembered devices that have one of these device nodes
-    given     the same of those that pods got since the daemon has started, and that were there first
+    given     the same of those that pods got since the daemon has started
     apart     the sockets that are apart
     two       those that held two units before, and are not apart
     """
@@ -208,7 +208,7 @@ class Sockets:
         # After a boot, one that has come while the machine was off may be found before the other one.
         was_at = _said_at(slow, fast, past.unseen)
         if any(was_at.values()) and any((given := with_nodes(past.given)).values()):
-            was_at = given  # a pod got it since, so it has been there alone for longer
+            was_at = given  # a pod would lose what it got, although that has stayed
         if not any(was_at.values()):
             was_at = with_nodes(past.ports_of)
         if not any(was_at.values()):

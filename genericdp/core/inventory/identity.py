@@ -129,7 +129,7 @@ class Assignment:
 
     ids: tuple[str, ...]
     units: tuple[str, ...]
-    alike: tuple[tuple[str, ...], ...]
+    alike: Sequence[tuple[str, ...]]
     ties: Ties
     unsure: tuple[str, ...] = ()
     seats: Mapping[str, Sequence[Spot]] = field(default_factory=dict)
@@ -189,8 +189,7 @@ def assign(
         lost = lost_among(partial(spell.device, mine[0]), past) if ties.get(unit) == "" else ()
         for each in (*lost, *_lost_across(mine[0], spell, past)):
             doubted.setdefault(each, []).extend(id_ for id_ in may_have if id_ not in past.unknown)
-    end = seats, rivals, plain, doubted, untold
-    return Assignment((*ids,), units, (*alike,), ties, (*sorted(unsure),), *end)
+    return Assignment((*ids,), units, alike, ties, (*sorted(unsure),), seats, rivals, plain, doubted, untold)
 
 
 def _lost_across(identity: Identity, spell: "Speller", past: Past) -> Iterator[str]:

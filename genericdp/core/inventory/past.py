@@ -268,9 +268,9 @@ def seated(
     """
     at = {spot: index for index, spots in enumerate(siblings) for spot in spots}
     known = _remembered(unit, at, count, spelled, past)
-    first = [*islice(known, count)]
+    first = frozenset(islice(known, count))
     claims = [index for id_ in first for index in {at[spot] for spot in known[id_] if spot in at}]
-    rivals = frozenset(first if len({*claims}) < len(claims) else ())
+    rivals = first if len({*claims}) < len(claims) else frozenset()
     kept = {id_ for id_ in rivals & past.held if any(map({*known[id_]}.issuperset, siblings))}
     ids: dict[int, str] = {}
     for id_ in sorted(known, key=lambda id_: id_ not in kept):

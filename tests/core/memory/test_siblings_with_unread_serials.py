@@ -84,6 +84,15 @@ class Pod:
         return told
 
 
+def seen_before(rules: str, path: str, before: str | None, then: str | None) -> tuple[Node, Pod]:
+    """A pod that got a port of a card that had been seen with the other serial number before."""
+    node, card = Node(), a_card(serial=then)
+    node.look(rules, *a_card(serial=before).values())
+    node.look(rules)
+    node.look(rules, *card.values())
+    return node, Pod(node, rules, path, card)
+
+
 def part_at(path: str | None, card: Mapping[str, UdevDevice]) -> int | None:
     return None if path is None else card[path].incarnation % 100 - 1
 
@@ -131,11 +140,7 @@ def test_nor_if_they_were_remembered_with_the_other_serial_number_before_the_pod
     before, then = serials
     for path in ("/dev/ttyUSB0", "/dev/ttyUSB2"):
         for parts in (parts for n in (1, 2, 3) for parts in combinations(PARTS, n)):
-            node, card = Node(), a_card(serial=then)
-            node.look(rules, *a_card(serial=before).values())
-            node.look(rules)
-            node.look(rules, *card.values())
-            pod = Pod(node, rules, path, card)
+            node, pod = seen_before(rules, path, before, then)
             if after == "replug":
                 pod.look({})
             else:
@@ -153,11 +158,7 @@ def test_all_ports_are_known_with_and_without_the_serial_number(
 ) -> None:
     before, then = serials
     for path in (f"/dev/ttyUSB{n}" for n in PARTS):
-        node, card = Node(), a_card(serial=then)
-        node.look(rules, *a_card(serial=before).values())
-        node.look(rules)
-        node.look(rules, *card.values())
-        pod = Pod(node, rules, path, card)
+        node, pod = seen_before(rules, path, before, then)
         for serial in (before, then, then, before, before):
             if after != "replug":
                 node.memory = load(dump(node.memory, "1"), "1" if after == "restart" else "2")

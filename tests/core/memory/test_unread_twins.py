@@ -416,6 +416,17 @@ ELSEWHERE = {
 }
 
 
+def assert_it_is_not_its_own_twin(node: Node, link: str, rules: str, hangs: Mapping[str, str]) -> None:
+    """The unit of the pod is at port 4 by now, while something hangs at a port with its old number."""
+    moved = a_unit("4", 1, 3)
+    for _ in range(3):
+        told = node.look(rules, *moved, unread=hangs)
+        assert not [id_ for id_, why in told.items() if why == "Healthy" and "port" in id_]
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *moved)
+    assert (node.inventory.twins, node.links()[link]) == (frozenset(), "/dev/ttyUSB1")
+
+
 @by_all
 @pytest.mark.parametrize("hangs", ELSEWHERE.values(), ids=ELSEWHERE.keys())
 @pytest.mark.parametrize("is_seen_to_leave", [True, False])
@@ -425,7 +436,6 @@ def test_a_unit_that_was_read_for_a_minute_while_something_hung_is_not_that(
 ) -> None:
     """So a unit that is moved is not its own twin."""
     node, link = held(rules, *a_unit("1", 0, 1))
-    moved = a_unit("4", 1, 2)
     node.look(rules, *a_unit("1", 0, 1), unread=hangs)
     if restarts:
         restart(node)
@@ -434,12 +444,7 @@ def test_a_unit_that_was_read_for_a_minute_while_something_hung_is_not_that(
         node.now += TWO_AFTER_S
     if is_seen_to_leave:
         node.look(rules, unread=hangs)
-    for _ in range(3):
-        told = node.look(rules, *moved, unread=hangs)
-        assert not [id_ for id_, why in told.items() if why == "Healthy" and "port" in id_]
-        node.now += 2 * TWO_AFTER_S
-    node.look(rules, *moved)
-    assert (node.inventory.twins, node.links()[link]) == (frozenset(), "/dev/ttyUSB1")
+    assert_it_is_not_its_own_twin(node, link, rules, hangs)
 
 
 @by_all
@@ -449,18 +454,13 @@ def test_a_unit_that_comes_back_to_its_port_and_stays_there_for_a_minute_is_not_
 ) -> None:
     """It left so soon after that began to hang that it may have been it."""
     node, link = held(rules, *a_unit("1", 0, 1))
-    back, moved = a_unit("1", 0, 2), a_unit("4", 1, 3)
+    back = a_unit("1", 0, 2)
     node.look(rules, *a_unit("1", 0, 1), unread=hangs)
     node.look(rules, unread=hangs)
     for _ in range(2):
         node.look(rules, *back, unread=hangs)
         node.now += TWO_AFTER_S
-    for _ in range(3):
-        told = node.look(rules, *moved, unread=hangs)
-        assert not [id_ for id_, why in told.items() if why == "Healthy" and "port" in id_]
-        node.now += 2 * TWO_AFTER_S
-    node.look(rules, *moved)
-    assert (node.inventory.twins, node.links()[link]) == (frozenset(), "/dev/ttyUSB1")
+    assert_it_is_not_its_own_twin(node, link, rules, hangs)
 
 
 @by_all

@@ -114,7 +114,7 @@ class Memory:
             twins=self.twins,
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),
             unoffered=self._unoffered,
-            held=frozenset([holding.device for holding in self.held.values()]),
+            held=self.held_devices,
         )
         if self.is_of_earlier_release:  # It did not number siblings.
             return past
@@ -123,9 +123,14 @@ class Memory:
         return replace(past, known_at=numbers, alike=numbers.alike)
 
     @property
+    def held_devices(self) -> frozenset[str]:
+        """The devices that pods may hold, by id."""
+        return frozenset([holding.device for holding in self.held.values()])
+
+    @property
     def known_ports(self) -> Ties:
         """The port of each unit: the one where it is now, or else where it was last seen."""
-        held = {holding.device for holding in self.held.values()}
+        held = self.held_devices
 
         def rank(known: Remembered) -> tuple[bool, bool, str]:
             id_ = known.device.id
@@ -176,7 +181,7 @@ class _Numbers:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._held = frozenset(holding.device for holding in memory.held.values())
+        self._held = memory.held_devices
 
     def __call__(self, spot: Spot) -> Mapping[int, Known]:
         return self._at.get(spot, {})

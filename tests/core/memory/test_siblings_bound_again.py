@@ -229,3 +229,16 @@ def test_the_doubt_about_siblings_at_another_port_outlasts_looks_in_which_nothin
             node.memory = load(dump(node.memory, "boot"), "boot")
         told = node.look(rules, *ports("1", "f2", 3, *left), answer=held)
         assert "Healthy" not in {told[id_] for id_ in ids}
+
+
+def test_what_is_remembered_of_siblings_in_doubt_does_not_grow_each_time_one_is_bound_again() -> None:
+    node, card, rules = Node(), Card(1), RULES[0]
+    node.look(rules, *card.bind("012"))
+    for id_ in node.inventory.links():
+        node.allocate(id_)
+    node.look(rules, *card.bind("0"))
+    sizes = []
+    for parts in ("01", "02") * 5:
+        node.look(rules, *card.bind(parts))
+        sizes.append([len(each.nodes) for each in node.memory.doubtful.values()])
+    assert sizes == [[1], *[[2]] * 9]

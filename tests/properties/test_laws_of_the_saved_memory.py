@@ -89,6 +89,10 @@ documents = st.fixed_dictionaries(
             )
         ),
         "left": possibly(st.lists(possibly(st.lists(texts, min_size=3, max_size=3)), max_size=2)),
+        **{
+            twins: possibly(st.lists(possibly(st.lists(texts, min_size=4, max_size=4)), max_size=2))
+            for twins in ("twins", "guesses")
+        },
     },
 )
 

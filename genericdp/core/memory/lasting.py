@@ -9,17 +9,21 @@ The rules of this file:
   is taken for the one that was last at its port, unless that was seen to leave or was there beside it for a
   minute; and for any other one once it answers. Nobody knows what has come or left while the daemon was not
   running.
+* That it has a twin is a guess until both have been read. So the link of a pod does not lead to the other,
+  nor does another pod get it. If what could not be read has another serial number, there is no twin.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from genericdp.core.buses.port import port_on_a_bus
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
-from genericdp.core.inventory.past import Twin, Twins
+from genericdp.core.inventory.past import Twin, Twins, as_whole
+from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.given.ports import ports_of
 from genericdp.core.memory.memory import Memory, Unit
+from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import Pairs
 
 #: How long two units are there before they are not one that comes back, in seconds.
@@ -65,19 +69,51 @@ def with_beside(memory: Memory, before: Memory, twins: Twins, now: float) -> Mem
     return replace(memory, beside={each: then for each, then in since.items() if now - then < TWO_AFTER_S})
 
 
+def with_guesses(memory: Memory, before: Memory, side_by_side: SideBySide) -> Memory:
+    """The memory after a step, with the twins that may be one unit: nobody has read both of them at once."""
+    guesses = before.guesses.union(twins_of_unread(memory) - before.twins)
+    guesses = guesses.intersection([*memory.twins, *memory.beside])
+    return replace(memory, guesses=guesses.difference(map(as_whole, side_by_side.twins)))
+
+
 def with_answered(memory: Memory, devices: Mapping[str, UdevDevice], now: float) -> Memory:
     """The memory before a step, with the twins of the units that answer at last.
 
-    Each is the twin of a unit with its serial number that was there beside it for a minute.
+    Each is the twin of a unit with its serial number that was there beside it for a minute. If it has another
+    one, what was taken for the twin of a unit that it may have been is that unit.
     """
-    twins: set[Twin] = set()
+    twins, others = set[Twin](), set[Unit]()
     for path in memory.unread.keys() & devices.keys():
         serial = devices[path].attributes.get("serial", "").strip()
         port = port_on_a_bus(devices[path]).exact
         for unit, since in memory.unread[path].items():
             if unit.serial == serial and unit.port != port and now - since >= TWO_AFTER_S:
                 twins.add(unit.as_twin)
+        others.update(unit for unit in memory.maybe.get(path, ()) if serial not in ("", unit.serial))
+    may_be = (units for path, units in memory.maybe.items() if path not in devices)
+    wrong = {unit for unit in others.difference(*may_be) if unit.as_twin in memory.guesses}
+    memory = _without_twins(memory, wrong) if wrong else memory
     return replace(memory, twins=memory.twins.union(twins)) if twins else memory
+
+
+def _without_twins(memory: Memory, units: Collection[Unit]) -> Memory:
+    """The memory without the twins of these units, unless pods have got such a twin since."""
+    held = {
+        (unit.serial, unit.model, unit.port)
+        for id_ in memory.held_devices & memory.devices.keys()
+        for unit in _units_of([memory.devices[id_]])
+    }
+    alone = {
+        unit for unit in units if not any(each[:2] == unit[1:] and each[2] != unit.port for each in held)
+    }
+    names = {
+        (name, unit.port)
+        for known in memory.devices.values()
+        for unit in alone.intersection(_units_of([known]))
+        for name in (known.device.unit, *known.device.links)
+    }
+    twins = memory.twins.difference(unit.as_twin for unit in alone)
+    return replace(memory, twins=twins, ties=dict(memory.ties.items() - names))
 
 
 def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: float) -> Memory:
@@ -85,7 +121,7 @@ def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: 
 
     unread  the units on USB of which nothing is known in this step, see `Unit.among`
     """
-    units = {*_units_of(memory)} if unread else set[Unit]()
+    units = {*_units_of(memory.devices.values())} if unread else set[Unit]()
     maybe = {
         unit: {path for path, may_be in memory.maybe.items() if unit in may_be}
         for unit in units
@@ -108,7 +144,7 @@ def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str], now: f
     """
     maybe: dict[str, set[Unit]] = {path: set() for path in unread}
     left: set[Unit] = set()
-    for unit in _units_of(memory):
+    for unit in _units_of(memory.devices.values()):
         is_there, was_there = unit[:2] in memory.there, unit[:2] in before.there
         for path in unit.among(unread):
             since = before.unread.get(path, {}).get(unit, now)
@@ -135,9 +171,9 @@ def twins_of_unread(memory: Memory) -> Twins:
     return frozenset(unit.as_twin for unit in units if ports.get(unit.serial, set()) - {unit.port})
 
 
-def _units_of(memory: Memory) -> Iterator[Unit]:
-    """The units that are remembered, with a serial number of their own, and those that a kit has lost."""
-    for known in memory.devices.values():
+def _units_of(devices: Iterable[Remembered]) -> Iterator[Unit]:
+    """The units of remembered devices, with a serial number of their own, and those that a kit has lost."""
+    for known in devices:
         for spot, model in (*known.device.spots_with_models, *known.earlier.items()):
             if not why_filler(spot.serial):
                 yield Unit(spot.port, spot.serial, model)

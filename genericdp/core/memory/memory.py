@@ -72,6 +72,7 @@ class Memory:
     apart    the sockets of USB 3 in which two units were at once
     two      those that hold two units -> since when, and what they will be if these stay
     twins    what twins have in common that have been seen side by side
+    guesses  those of them of which one could not be read: there may be only one unit
     beside   what units have in common that are twins if both stay -> since when
     unread   units on USB that cannot be read -> what was there beside each -> since when
     maybe    units on USB that cannot be read -> the remembered units that each may be
@@ -92,6 +93,7 @@ class Memory:
     apart: Pairs = field(default_factory=dict)
     two: Mapping[str, tuple[float, Pair]] = field(default_factory=dict, compare=False)
     twins: Twins = NO_TWINS
+    guesses: Twins = NO_TWINS
     beside: Mapping[Twin, float] = field(default_factory=dict, compare=False)
     unread: Mapping[str, Mapping[Unit, float]] = field(default_factory=dict, compare=False)
     maybe: Mapping[str, frozenset[Unit]] = field(default_factory=dict, compare=False)

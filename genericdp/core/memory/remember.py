@@ -92,8 +92,7 @@ def remember(
     absence = Absence(plugged, inventory, memory.devices.keys(), renewal.units.lacking, renewal.also_held)
     leaving = _Leaving(now, held_devices, forget, absence, renewal)
     offers: dict[str, Offer] = {}
-    devices: dict[str, Remembered] = {}
-    crowded: dict[str, Remembered] = {}
+    devices, crowded = dict[str, Remembered](), dict[str, Remembered]()
     for name, offer in inventory.offers.items():
         absent = leaving.absent(gone.pop(name, {}), offer.resource)
         lost = lost_replicas(absent, offer.resource.replicas)
@@ -124,8 +123,9 @@ def remember(
     )
     if crowded:
         devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
+    told_apart = replace(inventory, twins=inventory.twins - memory.guesses)
     final, moved, joined = with_waiting(
-        shared, held, with_not_given(devices, memory.devices, held), inventory, renewal
+        shared, held, with_not_given(devices, memory.devices, held), told_apart, renewal
     )
     devices = with_not_given(devices, memory.devices, held, joined)
     complete = replace(

@@ -27,6 +27,7 @@ from genericdp.core.memory.lasting import (
     with_answered,
     with_apart,
     with_beside,
+    with_guesses,
     with_lasting,
     with_maybe,
     with_unread,
@@ -82,6 +83,8 @@ def take_inventory(
         after = with_unread(after, memory, units, now)
     if may_be_twins or memory.beside:
         after = with_beside(after, memory, may_be_twins, now)
+    if unread or memory.guesses:
+        after = with_guesses(after, memory, builder.side_by_side)
     return complete, after
 
 

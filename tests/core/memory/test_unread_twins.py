@@ -405,6 +405,128 @@ def test_a_unit_that_hung_at_its_new_port_is_not_the_twin_of_what_hangs_at_its_o
     assert (node.inventory.twins, node.links()[link]) == (frozenset(), "/dev/ttyUSB1")
 
 
+#: Rules under which one container at a time gets a unit, and a twin has an id of its own.
+EXCLUSIVE = [rules for rules in RULES if "replicas" not in rules and "all" not in rules]
+with_ids_of_twins = pytest.mark.parametrize("rules", EXCLUSIVE)
+at_any_start = pytest.mark.parametrize("start", ["plugged in", "boot", "restart"])
+
+
+def moved_while_something_hangs(rules: str, start: str) -> tuple[Node, str]:
+    """The unit of a pod is at port 4 in the look in which something begins to hang at its old port.
+
+    Nobody can tell whether it has moved, or hangs and has a twin.
+    """
+    node, link = held(rules, *a_unit("1", 0, 1))
+    if start != "plugged in":
+        restart(node, "boot" if start == "restart" else "next")
+    for _ in range(3):
+        told = node.look(rules, *a_unit("4", 1, 2), unread=unread(a_unit("1", 2, 3)))
+        assert rules not in EXCLUSIVE or "Healthy" not in told.values()
+        assert node.links()[link] is None
+        node.now += 2 * TWO_AFTER_S
+    return node, link
+
+
+@by_all
+@at_any_start
+def test_a_unit_that_may_have_moved_is_found_when_what_hangs_has_another_serial_number(
+    rules: str, start: str
+) -> None:
+    node, link = moved_while_something_hangs(rules, start)
+    told = node.look(rules, *a_unit("4", 1, 2), *a_unit("1", 2, 3, "OTHER"))
+    assert ("Healthy" in told.values(), node.links()[link]) == (True, "/dev/ttyUSB1")
+    assert (node.memory.twins, node.memory.guesses, node.memory.ties) == (frozenset(), frozenset(), {})
+
+
+@by_all
+@at_any_start
+def test_a_unit_that_may_have_moved_is_the_twin_of_what_answers_with_its_serial_number(
+    rules: str, start: str
+) -> None:
+    node, link = moved_while_something_hangs(rules, start)
+    told = node.look(rules, *a_unit("4", 1, 2), *a_unit("1", 2, 3))
+    assert node.links()[link] == "/dev/ttyUSB2"
+    assert {*told.values()} == {"Healthy"}
+    assert node.memory.guesses == frozenset()
+
+
+@with_ids_of_twins
+@at_any_start
+@pytest.mark.parametrize("restarts", [True, False])
+@pytest.mark.parametrize("comes", ["nothing", "another unit", "without a serial number"])
+def test_a_unit_that_may_have_moved_waits_for_the_pod_if_what_hangs_leaves_or_does_not_say_what_it_is(
+    rules: str, start: str, comes: str, *, restarts: bool
+) -> None:
+    node, link = moved_while_something_hangs(rules, start)
+    there = a_unit("4", 1, 2)
+    if comes != "without a serial number":
+        node.look(rules, *there)
+    if restarts:
+        restart(node)
+    if comes != "nothing":
+        there += a_unit("1", 2, 3, "OTHER" if comes == "another unit" else None)
+    told = node.look(rules, *there)
+    mine = link.partition("@")[0]
+    (moved,) = (id_ for id_ in told if id_.startswith("x_S-port-4"))
+    assert (told[moved], node.links()[link]) == (f"a pod may still hold it as {mine}", None)
+    for _ in range(2):
+        told = node.look(rules, *there, answer=node.nobody_holds_anything())
+    assert told[moved] == "Healthy"
+
+
+@with_ids_of_twins
+def test_a_unit_that_waited_is_found_back_at_its_old_port(rules: str) -> None:
+    node, link = moved_while_something_hangs(rules, "plugged in")
+    node.look(rules, *a_unit("4", 1, 2))
+    node.look(rules)
+    told = node.look(rules, *a_unit("1", 2, 4))
+    assert (told[link.partition("@")[0]], node.links()[link]) == ("Healthy", "/dev/ttyUSB2")
+
+
+@with_ids_of_twins
+def test_a_unit_that_a_pod_got_as_the_twin_of_what_hangs_keeps_its_id(rules: str) -> None:
+    node, _ = moved_while_something_hangs(rules, "plugged in")
+    moved, hangs = a_unit("4", 1, 2), unread(a_unit("1", 2, 3))
+    told = node.look(rules, *moved, unread=hangs, answer=node.nobody_holds_anything())
+    (id_,) = (id_ for id_, why in told.items() if why == "Healthy")
+    assert id_.startswith("x_S-port-4")
+    node.allocate(id_)
+    told = node.look(rules, *moved, *a_unit("1", 2, 3, "OTHER"))
+    assert told[id_] == "Healthy"
+
+
+@by_all
+def test_what_hangs_at_the_port_of_a_twin_does_not_change_that_there_are_two(rules: str) -> None:
+    first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
+    node, link = held(rules, *first)
+    node.look(rules, *first, unread=unread(second))
+    node.now += 2 * TWO_AFTER_S
+    node.look(rules, *second)
+    restart(node)
+    hangs, other = unread(first), a_unit("1", 2, 3, "OTHER")
+    for _ in range(2):
+        told = node.look(rules, *second, unread=hangs)
+        assert "Healthy" in told.values()
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *second, *other)
+    assert node.links()[link] is None
+
+
+@by_all
+def test_a_unit_that_may_be_either_of_two_that_hang_in_its_socket_waits_for_both(rules: str) -> None:
+    mine = in_socket("1", fast=False, shift=SHIFT, serial="S")
+    other = in_socket("1", fast=True, shift=SHIFT, serial="OTHER")
+    tty = a_usb_node(mine, "tty", "ttyUSB0", number="c 188:0", properties={"ID_SERIAL_SHORT": "S"})
+    node, link = held(rules, mine, tty)
+    hangs, twin = sockets.unread(mine, tty), a_unit("3", 1, 2)
+    for _ in range(2):
+        node.look(rules, *twin, unread={**hangs, **sockets.unread(other)})
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *twin, other, unread=hangs)
+    node.look(rules, *twin, other)
+    assert node.links()[link] is None
+
+
 XHCI = "/sys/devices/pci0000:00/0000:00:14.0"
 OTHER_XHCI = "/sys/devices/pci0000:00/0000:00:1c.0/0000:05:00.0"
 

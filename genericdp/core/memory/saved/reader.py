@@ -97,6 +97,7 @@ def _parse(document: Any, boot: str) -> Memory:
         fields.truth(document.get("untold", False)),
         fields.apart(document.get("apart", {})),
         twins=frozenset(map(fields.twin, fields.items(document.get("twins", [])))),
+        guesses=frozenset(map(fields.twin, fields.items(document.get("guesses", [])))),
         there=_there(devices.values()).difference(unit[:2] for unit in left),
         left=left,
         doubtful=doubtful,

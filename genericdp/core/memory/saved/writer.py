@@ -120,6 +120,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             untold=memory.is_untold,
             apart={slow: [each.fast, each.is_crossed] for slow, each in memory.apart.items()},
             twins=[list(twin) for twin in sorted(memory.twins)],
+            guesses=[list(twin) for twin in sorted(memory.guesses)],
             left=[list(unit) for unit in sorted(memory.left)],
             doubtful=[
                 [*spot[:3], list(each.unit), [list(node) for node in sorted(each.nodes)]]

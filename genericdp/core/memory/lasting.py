@@ -10,7 +10,8 @@ The rules of this file:
   minute; and for any other one once it answers. Nobody knows what has come or left while the daemon was not
   running.
 * That it has a twin is a guess until both have been read. So the link of a pod does not lead to the other,
-  nor does another pod get it. If what could not be read has another serial number, there is no twin.
+  nor does another pod get it. If what hangs answers with another serial number, there is no twin. That is
+  not so of what hangs there later, or after a restart.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -79,41 +80,56 @@ def with_guesses(memory: Memory, before: Memory, side_by_side: SideBySide) -> Me
 def with_answered(memory: Memory, devices: Mapping[str, UdevDevice], now: float) -> Memory:
     """The memory before a step, with the twins of the units that answer at last.
 
-    Each is the twin of a unit with its serial number that was there beside it for a minute. If it has another
-    one, what was taken for the twin of a unit that it may have been is that unit.
+    Each is the twin of a unit with its serial number that was there beside it for a minute.
     """
-    twins, others = set[Twin](), set[Unit]()
+    twins: set[Twin] = set()
     for path in memory.unread.keys() & devices.keys():
-        serial = devices[path].attributes.get("serial", "").strip()
+        serial = _serial_of(devices[path])
         port = port_on_a_bus(devices[path]).exact
         for unit, since in memory.unread[path].items():
             if unit.serial == serial and unit.port != port and now - since >= TWO_AFTER_S:
                 twins.add(unit.as_twin)
-        others.update(unit for unit in memory.maybe.get(path, ()) if serial not in ("", unit.serial))
-    may_be = (units for path, units in memory.maybe.items() if path not in devices)
-    wrong = {unit for unit in others.difference(*may_be) if unit.as_twin in memory.guesses}
-    memory = _without_twins(memory, wrong) if wrong else memory
     return replace(memory, twins=memory.twins.union(twins)) if twins else memory
 
 
-def _without_twins(memory: Memory, units: Collection[Unit]) -> Memory:
-    """The memory without the twins of these units, unless pods have got such a twin since."""
-    held = {
-        (unit.serial, unit.model, unit.port)
-        for id_ in memory.held_devices & memory.devices.keys()
-        for unit in _units_of([memory.devices[id_]])
+def without_guesses(memory: Memory, devices: Mapping[str, UdevDevice]) -> Memory:
+    """The memory before a step, without the guesses that are wrong, and those that do not matter any more.
+
+    One is wrong if what hung answers with another serial number. But an id that a pod has got stays. None
+    matters while no pod holds such a unit.
+    """
+    known = (memory.devices[id_] for id_ in memory.held_devices & memory.devices.keys())
+    held = {*_units_of(known)}
+    needless = memory.guesses.difference(unit.as_twin for unit in held)
+    still = (
+        unit
+        for path, units in memory.maybe.items()
+        for unit in units
+        if path not in devices or _serial_of(devices[path]) in ("", unit.serial)
+    )
+    wrong = {
+        unit.as_twin
+        for unit in memory.refutable.difference(still)
+        if not any(each.as_twin == unit.as_twin and each.port != unit.port for each in held)
     }
-    alone = {
-        unit for unit in units if not any(each[:2] == unit[1:] and each[2] != unit.port for each in held)
-    }
+    return _without_twins(memory, needless | (memory.guesses & wrong))
+
+
+def _without_twins(memory: Memory, twins: Twins) -> Memory:
+    if not twins:
+        return memory
     names = {
-        (name, unit.port)
+        name
         for known in memory.devices.values()
-        for unit in alone.intersection(_units_of([known]))
+        if any(unit.as_twin in twins for unit in _units_of([known]))
         for name in (known.device.unit, *known.device.links)
     }
-    twins = memory.twins.difference(unit.as_twin for unit in alone)
-    return replace(memory, twins=twins, ties=dict(memory.ties.items() - names))
+    ties = {name: port for name, port in memory.ties.items() if name not in names}
+    return replace(memory, ties=ties, twins=memory.twins - twins)
+
+
+def _serial_of(unit: UdevDevice) -> str:
+    return unit.attributes.get("serial", "").strip()
 
 
 def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: float) -> Memory:
@@ -137,10 +153,17 @@ def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: 
     return replace(memory, unread=beside)
 
 
-def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str], now: float) -> Memory:
+def with_maybe(
+    memory: Memory,
+    before: Memory,
+    unread: Mapping[str, str],
+    devices: Collection[str],
+    now: float,
+) -> Memory:
     """The memory after a step, with the remembered units that those which cannot be read may be.
 
-    unread  the units on USB of which nothing is known in this step, see `Unit.among`
+    unread   the units on USB of which nothing is known in this step, see `Unit.among`
+    devices  the sys paths of what could be read
     """
     maybe: dict[str, set[Unit]] = {path: set() for path in unread}
     left: set[Unit] = set()
@@ -156,10 +179,24 @@ def with_maybe(memory: Memory, before: Memory, unread: Mapping[str, str], now: f
             elif not is_there:
                 left.add(unit)
     # It may be at either port of its socket.
-    left.difference_update(*maybe.values())
+    hang = set[Unit]().union(*maybe.values())
     return replace(
-        memory, maybe={path: frozenset(units) for path, units in maybe.items()}, left=frozenset(left)
+        memory,
+        maybe={path: frozenset(units) for path, units in maybe.items()},
+        left=frozenset(left - hang),
+        refutable=_refutable(before, hang, {*unread, *devices}),
     )
+
+
+def _refutable(before: Memory, hang: Collection[Unit], there: Collection[str]) -> frozenset[Unit]:
+    """`Memory.refutable` after a step.
+
+    hang   the units that may be what hangs now
+    there  the paths of what hangs now, and of what could be read
+    """
+    new = (unit for unit in hang if unit.as_twin not in before.guesses)
+    left = (units for path, units in before.maybe.items() if path not in there)
+    return before.refutable.union(new).intersection(hang).difference(*left)
 
 
 def twins_of_unread(memory: Memory) -> Twins:

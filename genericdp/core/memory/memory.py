@@ -72,10 +72,11 @@ class Memory:
     apart    the sockets of USB 3 in which two units were at once
     two      those that hold two units -> since when, and what they will be if these stay
     twins    what twins have in common that have been seen side by side
-    guesses  those of them of which one could not be read: there may be only one unit
+    guesses  those of them that have not both been read: there may be only one unit
     beside   what units have in common that are twins if both stay -> since when
     unread   units on USB that cannot be read -> what was there beside each -> since when
     maybe    units on USB that cannot be read -> the remembered units that each may be
+    refutable  the units that may be what hangs, without a break since they were first taken for twins
     there    the port and serial number of each unit at the last look, after a restart of all but `left`
     left     units that have left and are not what cannot be read at their ports
     doubtful siblings of which nobody could tell which ones they were
@@ -97,6 +98,7 @@ class Memory:
     beside: Mapping[Twin, float] = field(default_factory=dict, compare=False)
     unread: Mapping[str, Mapping[Unit, float]] = field(default_factory=dict, compare=False)
     maybe: Mapping[str, frozenset[Unit]] = field(default_factory=dict, compare=False)
+    refutable: frozenset[Unit] = field(default=frozenset(), compare=False)
     there: Collection[tuple[str, str]] = field(default=(), compare=False)
     left: frozenset[Unit] = frozenset()
     doubtful: Mapping[Spot, Doubtful] = field(default_factory=dict)

@@ -123,9 +123,9 @@ def remember(
     )
     if crowded:
         devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
-    told_apart = replace(inventory, twins=inventory.twins - memory.guesses)
+    without_guesses = replace(inventory, twins=inventory.twins - memory.guesses)
     final, moved, joined = with_waiting(
-        shared, held, with_not_given(devices, memory.devices, held), told_apart, renewal
+        shared, held, with_not_given(devices, memory.devices, held), without_guesses, renewal
     )
     devices = with_not_given(devices, memory.devices, held, joined)
     complete = replace(

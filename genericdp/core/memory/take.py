@@ -31,6 +31,7 @@ from genericdp.core.memory.lasting import (
     with_lasting,
     with_maybe,
     with_unread,
+    without_guesses,
 )
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remember import remember
@@ -57,6 +58,8 @@ def take_inventory(
     memory = with_lasting(memory, now)
     if memory.unread:
         memory = with_answered(memory, devices, now)
+    if memory.guesses:
+        memory = without_guesses(memory, devices)
     if answer is not None and memory.is_untold:
         memory = _told(memory, answer, resources)
     lost = unknown(memory.held, answer, resources, memory.devices)
@@ -78,7 +81,7 @@ def take_inventory(
         # If the kernel does not say of one part what is beside it, it may have done so of another one.
         found = {usb_above(path): beside for path, beside in sorted(unread.items(), key=itemgetter(1))}
         units = {unit: beside for unit, beside in found.items() if unit and unit not in devices}
-        after = with_maybe(after, memory, units, now)
+        after = with_maybe(after, memory, units, devices.keys(), now)
         may_be_twins |= twins_of_unread(after)
         after = with_unread(after, memory, units, now)
     if may_be_twins or memory.beside:

@@ -469,9 +469,28 @@ def test_a_unit_that_may_have_moved_waits_for_the_pod_if_what_hangs_leaves_or_do
     mine = link.partition("@")[0]
     (moved,) = (id_ for id_ in told if id_.startswith("x_S-port-4"))
     assert (told[moved], node.links()[link]) == (f"a pod may still hold it as {mine}", None)
-    for _ in range(2):
-        told = node.look(rules, *there, answer=node.nobody_holds_anything())
-    assert told[moved] == "Healthy"
+    assert node.look(rules, *there, answer=node.nobody_holds_anything())[moved] == "Healthy"
+    told = node.look(rules, *there)
+    assert (told[mine], node.links()[link]) == ("Healthy", "/dev/ttyUSB1")
+    assert (node.memory.twins, node.memory.guesses, node.memory.ties) == (frozenset(), frozenset(), {})
+
+
+@by_all
+@at_any_start
+@pytest.mark.parametrize("boots", [True, False])
+@pytest.mark.parametrize("hung_before", [True, False])
+def test_what_hangs_later_does_not_say_whether_there_was_a_twin(
+    rules: str, start: str, *, boots: bool, hung_before: bool
+) -> None:
+    node, link = moved_while_something_hangs(rules, start)
+    there, other = a_unit("4", 1, 2), a_unit("1", 2, 3, "OTHER")
+    node.look(rules, *there)
+    if hung_before:
+        node.look(rules, *there, unread=unread(other))
+    restart(node, "next" if boots else "boot")
+    node.look(rules, *there, unread=unread(other))
+    node.look(rules, *there, *other)
+    assert node.links()[link] is None
 
 
 @with_ids_of_twins
@@ -481,6 +500,18 @@ def test_a_unit_that_waited_is_found_back_at_its_old_port(rules: str) -> None:
     node.look(rules)
     told = node.look(rules, *a_unit("1", 2, 4))
     assert (told[link.partition("@")[0]], node.links()[link]) == ("Healthy", "/dev/ttyUSB2")
+
+
+@by_all
+def test_a_guess_ends_with_the_pods_although_something_still_hangs(rules: str) -> None:
+    """Otherwise the unit would keep an id with its port, and the next pod would lose it when it is moved."""
+    node, link = moved_while_something_hangs(rules, "plugged in")
+    moved, hangs = a_unit("4", 1, 2), unread(a_unit("1", 2, 3))
+    node.look(rules, *moved, unread=hangs, answer=node.nobody_holds_anything())
+    node.look(rules, *moved, unread=hangs)
+    assert (node.memory.twins, node.memory.guesses, node.memory.ties) == (frozenset(), frozenset(), {})
+    # A node of a kit keeps the long name that its link has got.
+    assert "all" in rules or node.links()[link] == "/dev/ttyUSB1"
 
 
 @with_ids_of_twins
@@ -496,24 +527,43 @@ def test_a_unit_that_a_pod_got_as_the_twin_of_what_hangs_keeps_its_id(rules: str
 
 
 @by_all
-def test_what_hangs_at_the_port_of_a_twin_does_not_change_that_there_are_two(rules: str) -> None:
+@pytest.mark.parametrize("has_guess", [True, False])
+def test_what_hangs_at_the_port_of_a_twin_does_not_change_that_there_are_two(
+    rules: str, *, has_guess: bool
+) -> None:
+    """That of another unit may be in doubt at the same time."""
     first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
     node, link = held(rules, *first)
-    node.look(rules, *first, unread=unread(second))
+    hangs = unread(first)
+    if has_guess:
+        third = a_unit("2", 2, 4, "T")
+        told = node.look(rules, *first, *third)
+        node.allocate(*(id_ for id_ in told if "S" not in id_))
+        hangs += unread(third)
+        moved = a_unit("5", 2, 5, "T")
+    else:
+        third = moved = []
+    node.look(rules, *first, *third, unread=unread(second))
     node.now += 2 * TWO_AFTER_S
-    node.look(rules, *second)
+    node.look(rules, *second, *third)
     restart(node)
-    hangs, other = unread(first), a_unit("1", 2, 3, "OTHER")
     for _ in range(2):
-        told = node.look(rules, *second, unread=hangs)
-        assert "Healthy" in told.values()
+        told = node.look(rules, *second, *moved, unread=hangs)
+        # A kit with a part in doubt waits.
+        assert "Healthy" in told.values() or "all" in rules
         node.now += 2 * TWO_AFTER_S
-    node.look(rules, *second, *other)
+    assert bool(node.memory.guesses) is has_guess
+    other = a_unit("1", 2, 3, "OTHER")
+    node.look(rules, *second, *moved, *other, unread=hangs[2:])
+    node.look(rules, *second, *moved, *other)
     assert node.links()[link] is None
 
 
 @by_all
-def test_a_unit_that_may_be_either_of_two_that_hang_in_its_socket_waits_for_both(rules: str) -> None:
+@pytest.mark.parametrize("first", ["the other one answers", "the unit leaves", "both answer"])
+def test_a_unit_that_may_be_either_of_two_that_hang_in_its_socket_waits_for_both(
+    rules: str, first: str
+) -> None:
     mine = in_socket("1", fast=False, shift=SHIFT, serial="S")
     other = in_socket("1", fast=True, shift=SHIFT, serial="OTHER")
     tty = a_usb_node(mine, "tty", "ttyUSB0", number="c 188:0", properties={"ID_SERIAL_SHORT": "S"})
@@ -522,9 +572,13 @@ def test_a_unit_that_may_be_either_of_two_that_hang_in_its_socket_waits_for_both
     for _ in range(2):
         node.look(rules, *twin, unread={**hangs, **sockets.unread(other)})
         node.now += 2 * TWO_AFTER_S
-    node.look(rules, *twin, other, unread=hangs)
-    node.look(rules, *twin, other)
-    assert node.links()[link] is None
+    if first == "the unit leaves":
+        node.look(rules, *twin, unread=sockets.unread(other))
+    else:
+        node.look(rules, *twin, other, unread=hangs)
+    third = [in_socket("1", fast=False, shift=SHIFT, serial="THIRD")] if first == "both answer" else []
+    node.look(rules, *twin, other, *third)
+    assert node.links()[link] == ("/dev/ttyUSB1" if third else None)
 
 
 XHCI = "/sys/devices/pci0000:00/0000:00:14.0"

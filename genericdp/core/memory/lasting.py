@@ -17,10 +17,13 @@ The rules of this file:
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from genericdp.core.buses.port import port_on_a_bus
+from genericdp.core.buses.port import model_of, port_on_a_bus
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
+from genericdp.core.inventory.naming.links import short_name
 from genericdp.core.inventory.past import Twin, Twins, as_whole
+from genericdp.core.inventory.place import Spot, locate, may_be_model
+from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.given.ports import ports_of
 from genericdp.core.memory.memory import Memory, Unit
@@ -70,26 +73,37 @@ def with_beside(memory: Memory, before: Memory, twins: Twins, now: float) -> Mem
     return replace(memory, beside={each: then for each, then in since.items() if now - then < TWO_AFTER_S})
 
 
-def with_guesses(memory: Memory, before: Memory, side_by_side: SideBySide) -> Memory:
-    """The memory after a step, with the twins that may be one unit: nobody has read both of them at once."""
-    guesses = before.guesses.union(twins_of_unread(memory) - before.twins)
+def with_guesses(memory: Memory, before: Memory, suspects: Twins, side_by_side: SideBySide) -> Memory:
+    """The memory after a step, with the twins that may be one unit: nobody has read both of them at once.
+
+    suspects  see `twins_of_unread`
+    """
+    guesses = before.guesses.union(suspects - before.twins)
     guesses = guesses.intersection([*memory.twins, *memory.beside])
     return replace(memory, guesses=guesses.difference(map(as_whole, side_by_side.twins)))
 
 
 def with_answered(memory: Memory, devices: Mapping[str, UdevDevice], now: float) -> Memory:
-    """The memory before a step, with the twins of the units that answer at last.
+    """The memory before a step, with the twins of the units that answer at last, as guesses.
 
-    Each is the twin of a unit with its serial number that was there beside it for a minute.
+    Each is the twin of a unit of its model, with its serial number, that was there beside it for a minute.
+    What answers with another one shows that a unit was not there.
     """
+    refuted = _refuted(memory, devices)
+    unread = {
+        path: {unit: since for unit, since in beside.items() if unit not in refuted}
+        for path, beside in memory.unread.items()
+    }
     twins: set[Twin] = set()
-    for path in memory.unread.keys() & devices.keys():
-        serial = _serial_of(devices[path])
-        port = port_on_a_bus(devices[path]).exact
-        for unit, since in memory.unread[path].items():
-            if unit.serial == serial and unit.port != port and now - since >= TWO_AFTER_S:
+    for path in unread.keys() & devices.keys():
+        this = devices[path]
+        serial, model, port = _serial_of(this), model_of(this), port_on_a_bus(this).exact
+        for unit, since in unread[path].items():
+            is_alike = unit.serial == serial and may_be_model(unit.model, model)
+            if is_alike and unit.port != port and now - since >= TWO_AFTER_S:
                 twins.add(unit.as_twin)
-    return replace(memory, twins=memory.twins.union(twins)) if twins else memory
+    guesses = memory.guesses.union(twins - memory.twins)
+    return replace(memory, unread=unread, guesses=guesses, twins=memory.twins.union(twins))
 
 
 def without_guesses(memory: Memory, devices: Mapping[str, UdevDevice]) -> Memory:
@@ -101,30 +115,37 @@ def without_guesses(memory: Memory, devices: Mapping[str, UdevDevice]) -> Memory
     known = (memory.devices[id_] for id_ in memory.held_devices & memory.devices.keys())
     held = {*_units_of(known)}
     needless = memory.guesses.difference(unit.as_twin for unit in held)
-    still = (
-        unit
-        for path, units in memory.maybe.items()
-        for unit in units
-        if path not in devices or _serial_of(devices[path]) in ("", unit.serial)
-    )
     wrong = {
         unit.as_twin
-        for unit in memory.refutable.difference(still)
+        for unit in memory.refutable.intersection(_refuted(memory, devices))
         if not any(each.as_twin == unit.as_twin and each.port != unit.port for each in held)
     }
     return _without_twins(memory, needless | (memory.guesses & wrong))
 
 
+def _refuted(memory: Memory, devices: Mapping[str, UdevDevice]) -> frozenset[Unit]:
+    """The units that are not what hung, as the serial number says with which it answers."""
+    may_be, others = set[Unit](), set[Unit]()
+    for path, units in memory.maybe.items():
+        serial = _serial_of(devices[path]) if path in devices else ""
+        for unit in units:
+            (may_be if serial in ("", unit.serial) else others).add(unit)
+    return frozenset(others - may_be)
+
+
 def _without_twins(memory: Memory, twins: Twins) -> Memory:
+    """The memory without these twins and their ties. Units of other models may need the same ties."""
     if not twins:
         return memory
-    names = {
-        name
-        for known in memory.devices.values()
-        if any(unit.as_twin in twins for unit in _units_of([known]))
-        for name in (known.device.unit, *known.device.links)
-    }
-    ties = {name: port for name, port in memory.ties.items() if name not in names}
+    names, others = set[str](), set[str]()
+    for known in memory.devices.values():
+        device = known.device
+        for link, (spot, model) in zip(device.links, device.spots_with_models, strict=False):
+            mine = names if Unit(spot.port, spot.serial, model).as_twin in twins else others
+            mine.update((link, short_name(link)))
+            if spot.port == device.port:
+                mine.add(device.unit)
+    ties = {name: port for name, port in memory.ties.items() if name not in names - others}
     return replace(memory, ties=ties, twins=memory.twins - twins)
 
 
@@ -199,13 +220,21 @@ def _refutable(before: Memory, hang: Collection[Unit], there: Collection[str]) -
     return before.refutable.union(new).intersection(hang).difference(*left)
 
 
-def twins_of_unread(memory: Memory) -> Twins:
+def twins_of_unread(memory: Memory, plugged: Plugged) -> Twins:
     """What units would have in common that are plugged in while another one may be what cannot be read."""
     units = frozenset[Unit]().union(*memory.maybe.values())
-    ports: dict[str, set[str]] = {}
-    for port, serial in memory.there if units else ():
-        ports.setdefault(serial, set()).add(port)
-    return frozenset(unit.as_twin for unit in units if ports.get(unit.serial, set()) - {unit.port})
+    there: dict[str, list[Spot]] = {}
+    for spot in plugged.groups if units else ():
+        there.setdefault(spot.serial, []).append(spot)
+    return frozenset(
+        unit.as_twin
+        for unit in units
+        if any(
+            spot.port != unit.port and may_be_model(locate(node).model, unit.model)
+            for spot in there.get(unit.serial, ())
+            for node in plugged.groups[spot]
+        )
+    )
 
 
 def _units_of(devices: Iterable[Remembered]) -> Iterator[Unit]:

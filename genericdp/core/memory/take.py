@@ -16,7 +16,7 @@ from genericdp.core.buses.port import takes_one, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.build import Builder
 from genericdp.core.inventory.inventory import Inventory
-from genericdp.core.inventory.past import Seen, Siblings
+from genericdp.core.inventory.past import NO_TWINS, Seen, Siblings
 from genericdp.core.inventory.plugged import ALL_READ
 from genericdp.core.inventory.siblings.doubtful import doubtful_among
 from genericdp.core.memory.answer import Answer
@@ -76,18 +76,18 @@ def take_inventory(
     two = _matched(builder, built, devices)
     if two or memory.two or memory.apart:
         after = with_apart(after, memory, two, now)
-    may_be_twins = builder.side_by_side.may_be_twins
+    may_be_twins, suspects = builder.side_by_side.may_be_twins, NO_TWINS
     if unread or memory.unread:
         # If the kernel does not say of one part what is beside it, it may have done so of another one.
         found = {usb_above(path): beside for path, beside in sorted(unread.items(), key=itemgetter(1))}
         units = {unit: beside for unit, beside in found.items() if unit and unit not in devices}
         after = with_maybe(after, memory, units, devices.keys(), now)
-        may_be_twins |= twins_of_unread(after)
+        suspects = twins_of_unread(after, plugged)
         after = with_unread(after, memory, units, now)
-    if may_be_twins or memory.beside:
-        after = with_beside(after, memory, may_be_twins, now)
-    if unread or memory.guesses:
-        after = with_guesses(after, memory, builder.side_by_side)
+    if may_be_twins or suspects or memory.beside:
+        after = with_beside(after, memory, may_be_twins | suspects, now)
+    if suspects or memory.guesses:
+        after = with_guesses(after, memory, suspects, builder.side_by_side)
     return complete, after
 
 

@@ -436,6 +436,7 @@ def test_a_unit_that_may_have_moved_is_found_when_what_hangs_has_another_serial_
     told = node.look(rules, *a_unit("4", 1, 2), *a_unit("1", 2, 3, "OTHER"))
     assert ("Healthy" in told.values(), node.links()[link]) == (True, "/dev/ttyUSB1")
     assert (node.memory.twins, node.memory.guesses, node.memory.ties) == (frozenset(), frozenset(), {})
+    assert node.memory.refutable == frozenset()
 
 
 @by_all
@@ -493,6 +494,108 @@ def test_what_hangs_later_does_not_say_whether_there_was_a_twin(
     assert node.links()[link] is None
 
 
+@by_all
+@at_any_start
+@pytest.mark.parametrize("order", ["S first", "other first", "both"])
+@pytest.mark.parametrize("held_too", [True, False])
+@pytest.mark.parametrize("numbers", [(0, 1), (1, 0), (2, 3)])
+def test_two_units_that_change_their_ports_and_hang_there_are_found(
+    rules: str, start: str, order: str, numbers: tuple[int, int], *, held_too: bool
+) -> None:
+    node = Node()
+    before = a_unit("1", 0, 1) + a_unit("4", 1, 2, "OTHER")
+    told = node.look(rules, *before)
+    node.allocate(*(id_ for id_ in told if held_too or "OTHER" not in id_))
+    node.look(rules, *before)
+    links = {path: link for link, path in node.links().items()}
+    if start != "plugged in":
+        restart(node, "boot" if start == "restart" else "next")
+    moved, other = a_unit("4", numbers[0], 3), a_unit("1", numbers[1], 4, "OTHER")
+    for _ in range(3):
+        node.look(rules, unread=unread(moved + other))
+        node.now += 2 * TWO_AFTER_S
+    if order == "S first":
+        node.look(rules, *moved, unread=unread(other))
+    if order == "other first":
+        node.look(rules, *other, unread=unread(moved))
+    told = node.look(rules, *moved, *other)
+    assert {told[id_] for id_ in node.memory.held} == {"Healthy"}
+    assert node.links()[links["/dev/ttyUSB0"]] == f"/dev/ttyUSB{numbers[0]}"
+    assert not held_too or node.links()[links["/dev/ttyUSB1"]] == f"/dev/ttyUSB{numbers[1]}"
+
+
+@with_ids_of_twins
+@pytest.mark.parametrize("are_known", [True, False])
+def test_a_unit_that_answers_as_that_of_a_pod_leaves_waits_until_both_have_been_read(
+    rules: str, *, are_known: bool
+) -> None:
+    """It hung beside that for a minute, so it seems to be its twin. Or the unit has come in its place."""
+    first, second = a_unit("1", 0, 1), a_unit("3", 1, 2)
+    node, link = held(rules, *first)
+    for _ in range(2 if are_known else 0):
+        node.look(rules, *first, *map(unfinished, second))
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *first, unread=unread(second))
+    node.now += 2 * TWO_AFTER_S
+    told = node.look(rules, *second)
+    assert ("Healthy" in told.values(), node.links()[link]) == (are_known, None)
+    for _ in range(2):
+        told = node.look(rules, *first, *second)
+    assert ({*told.values()}, node.links()[link]) == ({"Healthy"}, "/dev/ttyUSB0")
+
+
+def a_part(port: str, model: str, number: int, plug: int) -> list[UdevDevice]:
+    """One part of a dock, all of which have one serial number."""
+    usb = replace(a_usb_device(port, serial="S", product=model, devnum=10 + plug), incarnation=plug)
+    return [usb, a_usb_node(usb, "tty", f"ttyUSB{number}", number=f"c 188:{number}")]
+
+
+@by_all
+@at_any_start
+@pytest.mark.parametrize("mine", [0, 1])
+@pytest.mark.parametrize("lasts_s", [0.0, 2 * TWO_AFTER_S])
+def test_another_model_with_the_serial_number_of_what_hangs_is_no_twin(
+    rules: str, start: str, mine: int, lasts_s: float
+) -> None:
+    """Each keeps its id, which says its port because of the other one."""
+    node, before = Node(), [a_part("2.1", "6001", 0, 1), a_part("2.2", "6015", 1, 2)]
+    told = node.look(rules, *before[0], *before[1])
+    node.allocate([*told][mine if len(told) == 2 else 0])
+    node.look(rules, *before[0], *before[1])
+    links = node.links()
+    if start != "plugged in":
+        restart(node, "boot" if start == "restart" else "next")
+    after = [a_part("2.1", "6001", 0, 3), a_part("2.2", "6015", 1, 4)]
+    for hangs, stays in ((after[0], after[1]), (after[1], after[0])):
+        node.look(rules, *stays, unread=unread(hangs))
+        node.now += lasts_s
+        assert node.look(rules, *after[0], *after[1]) == told
+        assert (node.links(), node.memory.guesses) == (links, frozenset())
+
+
+@pytest.mark.parametrize("rules", [RULES[0], RULES[1]])
+@at_any_start
+def test_the_id_of_another_model_does_not_change_with_a_guess(rules: str, start: str) -> None:
+    node = Node()
+    mine, other = a_part("1", "6001", 0, 1), a_part("3", "6015", 1, 2)
+    told = node.look(rules, *mine, *other)
+    for id_ in told:
+        node.allocate(id_)
+    node.look(rules, *mine, *other)
+    links = {path: link for link, path in node.links().items()}
+    if start != "plugged in":
+        restart(node, "boot" if start == "restart" else "next")
+    moved, comes = a_part("4", "6001", 0, 3), a_unit("1", 2, 4, "OTHER")
+    for devices, hangs in (
+        ([*moved, *other], comes),
+        ([*moved, *other], comes),
+        ([*moved, *other, *comes], []),
+    ):
+        node.look(rules, *devices, unread=unread(hangs))
+        node.now += 2 * TWO_AFTER_S
+        assert node.links()[links["/dev/ttyUSB1"]] == "/dev/ttyUSB1"
+
+
 @with_ids_of_twins
 def test_a_unit_that_waited_is_found_back_at_its_old_port(rules: str) -> None:
     node, link = moved_while_something_hangs(rules, "plugged in")
@@ -543,8 +646,9 @@ def test_what_hangs_at_the_port_of_a_twin_does_not_change_that_there_are_two(
         moved = a_unit("5", 2, 5, "T")
     else:
         third = moved = []
-    node.look(rules, *first, *third, unread=unread(second))
-    node.now += 2 * TWO_AFTER_S
+    for _ in range(2):
+        node.look(rules, *first, *third, *map(unfinished, second))
+        node.now += 2 * TWO_AFTER_S
     node.look(rules, *second, *third)
     restart(node)
     for _ in range(2):

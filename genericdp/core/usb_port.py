@@ -12,6 +12,8 @@ The rules of this file:
 * If both stay for a minute, and rules match both, or the new one, the socket is apart: it has two ports
   until nothing at either is remembered, and both units keep theirs.
 * If nothing shows which one was there first, each is at its own port, and neither is new.
+* What cannot be read may be the unit that is remembered in the socket. So what comes beside it is new, too,
+  unless its device nodes or its serial number are remembered there.
 """
 
 import re
@@ -115,7 +117,7 @@ Nodes = Collection[Hashable]
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """What is remembered at ports.
+    """What is remembered at ports, and what cannot be read now.
 
     is_known  whether anything is, at an exact port
     units     what the units at an exact port said that they are
@@ -124,6 +126,7 @@ class At:
     given     the same of those that pods got since the daemon has started
     apart     the sockets that are apart
     two       those that held two units before, and are not apart
+    unread    the sys paths of what cannot be read
     """
 
     is_known: Callable[[str], bool] = lambda _: False
@@ -133,6 +136,7 @@ class At:
     given: Callable[[Nodes], Collection[str]] = lambda _: ()
     apart: Pairs = field(default_factory=dict)
     two: Pairs = field(default_factory=dict)
+    unread: Collection[str] = ()
 
 
 def _are_two(one: Said, other: Said) -> bool:
@@ -185,7 +189,8 @@ class Sockets:
         self.new = {
             path: socket.slow
             for path, socket in self._at.items()
-            if socket.slow in self.two and self.two[socket.slow].new == socket.own
+            if (socket.slow in self.two and self.two[socket.slow].new == socket.own)
+            or (socket.beside in past.unread and self._has_come_beside(path, socket, past, nodes_of))
         }
         self._ports = {path: self._port(socket, past.is_known) for path, socket in self._at.items()}
         return [
@@ -218,6 +223,16 @@ class Sockets:
             (own,) = first
             return Pair(slow.fast, was_at[own] != own, slow.other(own))
         return Pair(slow.fast, is_crossed=False)
+
+    def _has_come_beside(self, path: str, socket: Socket, past: At, nodes_of: Callable[[str], Nodes]) -> bool:
+        """Whether what is remembered in a socket may be what cannot be read there, and not this unit."""
+        ports = {socket.slow, socket.fast}
+        return (
+            socket.slow not in self._apart
+            and any(map(past.is_known, ports))
+            and ports.isdisjoint(past.ports_of(nodes_of(path)))
+            and not (socket.unit[1] and any(socket.unit in past.units(port) for port in ports))
+        )
 
     def _port(self, socket: Socket, is_known: Callable[[str], bool]) -> str:
         if socket.beside not in self._at and socket.slow not in self._apart:

@@ -237,7 +237,7 @@ class Claims:
         stay = len(devices) - sum(each.sys_path not in before for each in new)
         gone = before.keys() - devices.keys() if len(before) > stay else frozenset()
         units = {device.sys_path: port_on_a_bus(device).socket for device in new if is_usb(device)}
-        if moved := self.sockets.see(gone, units, past.at, lambda unit: nodes_of_unit(devices, unit)):
+        if moved := self.sockets.see(gone, units, past.at_now, lambda unit: nodes_of_unit(devices, unit)):
             others = before.keys() - gone - {device.sys_path for device in new}
             new += [before[path].device for path in others if usb_above(path) in moved]
         left = [before[device.sys_path] for device in new if device.sys_path in before]

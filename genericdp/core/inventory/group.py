@@ -43,7 +43,7 @@ _NO_PORT = (
 
 _WHY_NEW = (
     "it has appeared beside another unit in the same USB socket, and may be that unit at another speed; "
-    "if both stay, this is decided in a minute"
+    "if both stay and can be read, this is decided in a minute"
 )
 
 

@@ -209,6 +209,11 @@ class Past:
     unoffered: Collection[Spot] = frozenset()
     held: frozenset[str] = frozenset()
 
+    @property
+    def at_now(self) -> At:
+        """What is remembered at ports on USB, and what cannot be read there."""
+        return replace(self.at, unread=self.unread)
+
     @cached_property
     def beginnings(self) -> Collection[str]:
         """What the ids of which nothing is known say before their hashes."""

@@ -146,7 +146,7 @@ def test_what_comes_beside_a_held_unit_has_the_reason() -> None:
     (refusal,) = node.inventory.refusals
     assert refusal.reason == (
         "it has appeared beside another unit in the same USB socket, and may be that unit at another speed; "
-        "if both stay, this is decided in a minute"
+        "if both stay and can be read, this is decided in a minute"
     )
     node.now += TWO_AFTER_S
     assert [*node.look(UNITS, in_socket(), in_socket(fast=True)).values()] == ["Healthy", "Healthy"]
@@ -181,7 +181,7 @@ def test_what_comes_beside_a_unit_that_no_rule_matches_any_more_is_decided_in_a_
     node.look(named, units[0])
     node.look(named, *units)
     (refusal,) = node.inventory.refusals
-    assert refusal.reason.endswith("if both stay, this is decided in a minute")
+    assert refusal.reason.endswith("if both stay and can be read, this is decided in a minute")
     node.now += TWO_AFTER_S
     told = node.look(named, *units)
     assert [why for each, why in told.items() if each != id_] == ["Healthy"]

@@ -39,6 +39,10 @@ def held(rules: str, *devices: UdevDevice) -> tuple[Node, str]:
     return node, next(iter(node.links()))
 
 
+def with_tty(usb: UdevDevice, number: int) -> list[UdevDevice]:
+    return [usb, a_usb_node(usb, "tty", f"ttyUSB{number}", number=f"c 188:{number}")]
+
+
 def restart(node: Node, boot: str = "boot") -> None:
     node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), boot), node.now)
 
@@ -683,6 +687,55 @@ def test_a_unit_that_may_be_either_of_two_that_hang_in_its_socket_waits_for_both
     third = [in_socket("1", fast=False, shift=SHIFT, serial="THIRD")] if first == "both answer" else []
     node.look(rules, *twin, other, *third)
     assert node.links()[link] == ("/dev/ttyUSB1" if third else None)
+
+
+@pytest.mark.parametrize("rules", [RULES[0], RULES[1], RULES[3]])
+@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize("is_known", ["without a serial number", "by its nodes", "by its serial number"])
+def test_what_comes_beside_an_unread_unit_in_a_socket_is_new(
+    rules: str, is_known: str, *, fast: bool
+) -> None:
+    """Unless what cannot be read comes beside the unit of the pod."""
+    serial = "S" if is_known == "by its serial number" else None
+    mine, tty = with_tty(in_socket("1", fast=fast, shift=SHIFT, serial=serial), 0)
+    other, its_tty = with_tty(in_socket("1", fast=not fast, shift=SHIFT, devnum=5), 1)
+    node, link = held(rules, mine, tty)
+    restart(node)
+    if is_known != "without a serial number":
+        back = [replace(each, incarnation=77) if serial else each for each in (mine, tty)]
+        for _ in range(3):
+            node.look(rules, *back, unread=sockets.unread(other))
+            assert node.links()[link] == "/dev/ttyUSB0"
+            node.now += 2 * TWO_AFTER_S
+        return
+    for _ in range(3):
+        told = node.look(rules, other, its_tty, unread=sockets.unread(mine))
+        assert ("Healthy" in told.values(), node.links()[link]) == (False, None)
+        node.now += 2 * TWO_AFTER_S
+    for _ in range(2):
+        node.look(rules, mine, tty, other, its_tty)
+        assert node.links()[link] == "/dev/ttyUSB0"
+        node.now += 2 * TWO_AFTER_S
+    assert {*node.look(rules, mine, tty, other, its_tty).values()} == {"Healthy"}
+    # Both have stayed for a minute, so nothing is new that comes there.
+    restart(node, "next")
+    again = [replace(each, incarnation=78) for each in (other, its_tty)]
+    told = node.look(rules, *again, unread=sockets.unread(mine))
+    assert ("Healthy" in told.values(), node.links()[link]) == (True, None)
+
+
+def test_what_comes_beside_an_unread_unit_is_not_new_if_nothing_is_remembered_there() -> None:
+    mine = in_socket("1", fast=True, shift=SHIFT)
+    told = Node().look(RULES[0], *with_tty(mine, 0), unread=sockets.unread(in_socket("1", shift=SHIFT)))
+    assert {*told.values()} == {"Healthy"}
+
+
+def test_what_has_been_in_a_socket_is_not_new_when_something_begins_to_hang_there() -> None:
+    mine, tty = with_tty(in_socket("1", fast=True, shift=SHIFT), 0)
+    other = in_socket("1", shift=SHIFT)
+    node, link = held(RULES[0], mine, tty)
+    node.look(RULES[0], mine, tty, unread=sockets.unread(other))
+    assert node.links()[link] == "/dev/ttyUSB0"
 
 
 XHCI = "/sys/devices/pci0000:00/0000:00:14.0"

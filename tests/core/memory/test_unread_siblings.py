@@ -69,6 +69,24 @@ def test_what_was_never_seen_does_not_get_the_id_of_a_sibling_that_cannot_be_rea
     assert [*told.values()] == ["Healthy"] * (1 if keys else 2)
 
 
+@pytest.mark.parametrize("numbers", [[0], [0, 1]])
+@pytest.mark.parametrize("keys", [*KEYS, 'identity = "port"'])
+@pytest.mark.parametrize("boots", [True, False], ids=["boot", "restart"])
+def test_a_node_of_the_same_name_that_hangs_on_another_card_is_no_sibling(
+    numbers: list[int], keys: str, *, boots: bool
+) -> None:
+    node, rules = Booting(), rule("x", keys, match=MATCH)
+    told = node.look(rules, *tuners(numbers, 10))
+    for id_ in told:
+        node.allocate(id_)
+    node.look(rules, *tuners(numbers, 10))
+    links = node.links()
+    node.reboot() if boots else node.restart()
+    other = "/sys/devices/pci0000:00/0000:00:1c.0/0000:04:00.0/dvb/dvb2.frontend0"
+    assert node.look(rules, *tuners(numbers, 20 if boots else 10), unread=[other]) == told
+    assert node.links() == links
+
+
 @pytest.mark.parametrize("make", [tuners, cameras, ports])
 @pytest.mark.parametrize("keys", KEYS)
 def test_one_that_was_known_has_its_id_again_when_it_can_be_read(make: Make, keys: str) -> None:

@@ -5,13 +5,14 @@ The rules of this file:
 * What cannot be read may be plugged in all the same. So it is not missing, and a node that has come is not
   taken for it.
 * A path on USB says the unit and the interface. Elsewhere, only siblings have the same name but for its
-  numbers: a disk that hangs for good must not keep sensors from their pods after each boot.
+  numbers: a disk that hangs for good must not keep sensors from their pods after each boot. And where a port
+  is a directory in sysfs, all siblings are below that: a card that hangs must not keep others from theirs.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
 from genericdp.core.buses.kernel_name import without_numbers
-from genericdp.core.buses.port import interface_in, usb_above
+from genericdp.core.buses.port import interface_in, takes_one, usb_above
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.past import Past, Seen
 from genericdp.core.inventory.place import Spot
@@ -51,7 +52,9 @@ class _Names:
     def __init__(self, paths: Collection[str]) -> None:
         units = {path: usb_above(path) for path in paths}
         self._parts = {(unit, interface_in(path)) for path, unit in units.items() if unit}
-        self._names = {_name_of(path) for path, unit in units.items() if not unit}
+        self._named: dict[str, list[str]] = {}
+        for path in (path for path, unit in units.items() if not unit):
+            self._named.setdefault(_name_of(path), []).append(path)
         # Of a list of devices, such as a class, everything may be unread.
         self._may_be_any = any(not path.startswith(("/sys/devices/", "/dev/")) for path in paths)
 
@@ -61,7 +64,11 @@ class _Names:
         if UsbPort.of_exact(spot.port) is not None:
             unit, interface = usb_above(siblings[0].sys_path), interface_in(siblings[0].sys_path)
             return not self._parts.isdisjoint(((unit, ""), (unit, interface)))
-        return any(_name_of(node.sys_path) in self._names for node in siblings)
+        return any(
+            takes_one(spot.port, path) or not takes_one(spot.port, node.sys_path)
+            for node in siblings
+            for path in self._named.get(_name_of(node.sys_path), ())
+        )
 
 
 def _name_of(path: str) -> str:

@@ -738,6 +738,31 @@ def test_what_has_been_in_a_socket_is_not_new_when_something_begins_to_hang_ther
     assert node.links()[link] == "/dev/ttyUSB0"
 
 
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("has_twin", [True, False])
+def test_a_unit_without_a_serial_number_is_not_one_that_is_found_elsewhere(
+    *, at_once: bool, has_twin: bool
+) -> None:
+    """Under a rule by port, two units of one model are exchanged and put back. Only one says a number."""
+    node, rules = Node(), rule("x", 'identity = "port"')
+    before = a_unit("1", 0, 1, None) + a_unit("3", 1, 2)
+    node.look(rules, *before, *(a_unit("2", 2, 3) if has_twin else []))
+    told = node.look(rules, *before)
+    for id_ in [id_ for id_, why in told.items() if why == "Healthy"]:
+        node.allocate(id_)
+    links = node.links()
+    for there in [] if at_once else [before[2:], []]:
+        node.look(rules, *there)
+    exchanged = a_unit("3", 0, 4, None) + a_unit("1", 1, 5)
+    node.look(rules, *exchanged)
+    for there in [] if at_once else [exchanged[2:], []]:
+        node.look(rules, *there)
+    back = a_unit("1", 0, 6, None) + a_unit("3", 1, 7)
+    # What has no serial number may be the twin of what has one.
+    assert (node.look(rules, *back) == told) is not has_twin
+    assert (node.links() == links) is not has_twin
+
+
 XHCI = "/sys/devices/pci0000:00/0000:00:14.0"
 OTHER_XHCI = "/sys/devices/pci0000:00/0000:00:1c.0/0000:05:00.0"
 

@@ -135,8 +135,10 @@ class Unread:
     def _absent(self) -> Mapping[tuple[str, str], Sequence[tuple[Spot, str]]]:
         """Serial number and place -> where nodes were last seen that are not plugged in, under whatever id.
 
-        After an edit, a unit is remembered under another id than the one that a pod holds.
+        After an edit, a unit is remembered under another id than the one that a pod holds. One that is found
+        elsewhere is plugged in, unless that may be its twin.
         """
+        elsewhere = {(spot.serial, spot.within) for spot in self._renewal.plugged.groups}
         found: dict[tuple[str, str], list[tuple[Spot, str]]] = {}
         for id_, known in self._devices.items():
             offer = self._offers.get(known.resource)
@@ -144,7 +146,8 @@ class Unread:
             # An id that says nothing of serial numbers is the same when none could be read.
             there = set[str]() if now is None else {spot.serial for spot in now.spots}
             for spot, model in known.device.spots_with_models:
-                if spot.serial not in there:
+                is_found = spot[1:3] in elsewhere and not may_be_twin(self._twins, spot, model)
+                if spot.serial not in there and not is_found:
                     found.setdefault((spot.serial, spot.within), []).append((spot, model))
         return found
 

@@ -190,7 +190,12 @@ class Sockets:
             path: socket.slow
             for path, socket in self._at.items()
             if (socket.slow in self.two and self.two[socket.slow].new == socket.own)
-            or (socket.beside in past.unread and self._has_come_beside(path, socket, past, nodes_of))
+            or (
+                socket.beside in past.unread
+                # Nodes of a unit that stays may have come: it was bound to its driver again.
+                and (path in came or path in were_new)
+                and self._has_come_beside(path, socket, past, nodes_of)
+            )
         }
         self._ports = {path: self._port(socket, past.is_known) for path, socket in self._at.items()}
         return [

@@ -11,7 +11,7 @@ from genericdp.core.inventory.past import WHOLE, Twin
 from genericdp.core.inventory.plugged import ALL_READ
 from genericdp.core.memory import saved
 from genericdp.core.memory.lasting import TWO_AFTER_S
-from genericdp.core.memory.memory import Memory, resumed
+from genericdp.core.memory.memory import Memory, after_allocate, resumed
 from genericdp.core.memory.take import take_inventory
 from tests.core.memory.test_siblings_on_boards import GRACE_S
 from tests.core.memory.test_unfinished_twins import a_unit, unfinished
@@ -761,6 +761,34 @@ def test_a_unit_without_a_serial_number_is_not_one_that_is_found_elsewhere(
     # What has no serial number may be the twin of what has one.
     assert (node.look(rules, *back) == told) is not has_twin
     assert (node.links() == links) is not has_twin
+
+
+@pytest.mark.parametrize("rules", [RULES[0], RULES[1]])
+@pytest.mark.parametrize("is_moved_first", [True, False])
+def test_another_model_with_its_serial_number_elsewhere_is_not_the_unit_of_a_pod(
+    rules: str, *, is_moved_first: bool
+) -> None:
+    """So what comes unread where that unit was last waits."""
+    mine, other = a_part("1", "6001", 0, 1), a_part("7", "6015", 1, 2)
+    node, _ = held(rules, *mine)
+    node.look(rules, *mine, *(other if is_moved_first else []))
+    node.look(rules, *a_part("3", "6001", 0, 3), *other)
+    usb = replace(a_usb_device("3", serial=None, product="6001", devnum=14), incarnation=4)
+    told = node.look(rules, *with_tty(usb, 0), *other)
+    here = [id_ for id_, device in node.offer_of("x_S").ids.items() if device.nodes]
+    assert not [id_ for id_ in here if told[id_] == "Healthy" and id_.startswith(("x_port-3", "x_S-port-3"))]
+
+
+def test_a_unit_that_is_bound_again_while_something_hangs_in_its_socket_is_not_new() -> None:
+    mine, tty = with_tty(in_socket("1", fast=True, shift=SHIFT), 0)
+    builder, memory = Builder(resources_of(RULES[0], domain=DOMAIN), DOMAIN), Memory()
+    inventory, memory = take_inventory(builder, by_sys_path(mine, tty), memory, 1.0)
+    (offer,) = inventory.offers.values()
+    memory = after_allocate(memory, offer, offer.ids, None, 1.0)
+    again = replace(tty, incarnation=79)
+    hangs = sockets.unread(in_socket("1", shift=SHIFT))
+    inventory, _ = take_inventory(builder, by_sys_path(mine, again), memory, 2.0, unread=hangs)
+    assert {*inventory.links().values()} == {"/dev/ttyUSB0"}
 
 
 XHCI = "/sys/devices/pci0000:00/0000:00:14.0"

@@ -20,10 +20,11 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
+from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import may_be_twin
-from genericdp.core.inventory.place import Spot, may_be_model
+from genericdp.core.inventory.place import Spot, locate, may_be_model
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renewal import Renewal
@@ -135,10 +136,8 @@ class Unread:
     def _absent(self) -> Mapping[tuple[str, str], Sequence[tuple[Spot, str]]]:
         """Serial number and place -> where nodes were last seen that are not plugged in, under whatever id.
 
-        After an edit, a unit is remembered under another id than the one that a pod holds. One that is found
-        elsewhere is plugged in, unless that may be its twin.
+        After an edit, a unit is remembered under another id than the one that a pod holds.
         """
-        elsewhere = {(spot.serial, spot.within) for spot in self._renewal.plugged.groups}
         found: dict[tuple[str, str], list[tuple[Spot, str]]] = {}
         for id_, known in self._devices.items():
             offer = self._offers.get(known.resource)
@@ -146,9 +145,23 @@ class Unread:
             # An id that says nothing of serial numbers is the same when none could be read.
             there = set[str]() if now is None else {spot.serial for spot in now.spots}
             for spot, model in known.device.spots_with_models:
-                is_found = spot[1:3] in elsewhere and not may_be_twin(self._twins, spot, model)
-                if spot.serial not in there and not is_found:
+                if spot.serial not in there and not self._is_elsewhere(spot, model):
                     found.setdefault((spot.serial, spot.within), []).append((spot, model))
+        return found
+
+    def _is_elsewhere(self, spot: Spot, model: str) -> bool:
+        """Whether the unit that was at a spot is plugged in at another port, and that is no twin of it."""
+        nodes = self._with_serial.get((spot.serial, spot.within), ())
+        return not may_be_twin(self._twins, spot, model) and any(
+            locate(each).model == model for each in nodes
+        )
+
+    @cached_property
+    def _with_serial(self) -> Mapping[tuple[str, str], Sequence[UdevDevice]]:
+        """Serial number and place -> the device nodes there that are plugged in."""
+        found: dict[tuple[str, str], list[UdevDevice]] = {}
+        for spot, nodes in self._renewal.plugged.groups.items():
+            found.setdefault((spot.serial, spot.within), []).extend(nodes)
         return found
 
     def _present_of(self, id_: str) -> Iterator[_Had]:

@@ -9,9 +9,9 @@ The rules of this file:
   is taken for the one that was last at its port, unless that was seen to leave or was there beside it for a
   minute; and for any other one once it answers. Nobody knows what has come or left while the daemon was not
   running.
-* That it has a twin is a guess until both have been read. So the link of a pod does not lead to the other,
-  nor does another pod get it. If what hangs answers with another serial number, there is no twin. That is
-  not so of what hangs there later, or after a restart.
+* That it has a twin is a guess until both have been read. Until then, the link of a pod does not lead to the
+  supposed twin, and no other pod gets it. The guess is wrong if the unit that hangs turns out to have a
+  different serial number. Whatever hangs there later, or after a restart, proves nothing.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -67,9 +67,8 @@ def remember(
     if memory.is_of_earlier_release:
         memory = after_upgrade(memory, inventory.offers, plugged)
     memory = memory if answer is None else _told(memory, answer, inventory.offers)
-    held, unknown = memory.held, _unknown(memory, answer, plugged)
-    forget = answer is not None and answer.complete
-    held_devices = frozenset(holding.device for holding in held.values())
+    held, held_devices = memory.held, memory.held_devices
+    unknown, forget = _unknown(memory, answer, plugged), answer is not None and answer.complete
     renewal = Renewal(with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory)
     gone = _by_resource({**unknown, **memory.devices, **renewal.ambiguous})
     unread = Unread(memory.devices, held, inventory, renewal, memory.apart)
@@ -123,9 +122,10 @@ def remember(
     )
     if crowded:
         devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
-    without_guesses = replace(inventory, twins=inventory.twins - memory.guesses)
+    # A guess does not tell units apart. Usually there is none, and there may be thousands of twins.
+    certain = replace(inventory, twins=inventory.twins - memory.guesses) if memory.guesses else inventory
     final, moved, joined = with_waiting(
-        shared, held, with_not_given(devices, memory.devices, held), without_guesses, renewal
+        shared, held, with_not_given(devices, memory.devices, held), certain, renewal
     )
     devices = with_not_given(devices, memory.devices, held, joined)
     complete = replace(

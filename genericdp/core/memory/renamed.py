@@ -32,7 +32,7 @@ def after_upgrade(memory: Memory, offers: Mapping[str, Offer], plugged: Plugged)
     That release did not number siblings, and it saved the links of a device sorted by name.
     """
     times = Counter(spot for known in memory.devices.values() for spot in known.device.spots)
-    held = {holding.device for holding in memory.held.values()}
+    held = memory.held_devices
     same = _Same(offers, memory.devices)
     devices: dict[str, Remembered] = {}
     renamed: dict[str, str] = {}

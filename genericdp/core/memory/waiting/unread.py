@@ -150,7 +150,7 @@ class Unread:
         return found
 
     def _is_elsewhere(self, spot: Spot, model: str) -> bool:
-        """Whether the unit that was at a spot is plugged in at another port, and that is no twin of it."""
+        """Whether the unit seen at a spot is now plugged in at another port, and cannot be a twin of it."""
         nodes = self._with_serial.get((spot.serial, spot.within), ())
         return not may_be_twin(self._twins, spot, model) and any(
             locate(each).model == model for each in nodes

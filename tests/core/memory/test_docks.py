@@ -9,9 +9,11 @@ import pytest
 from genericdp.core.buses.port import Dock, may_be_in
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.past import WHOLE, Twin
 from genericdp.core.inventory.place import Spot, locate
 from genericdp.core.inventory.siblings.groups import plugged_of
 from genericdp.core.memory.given.docks import docks_now
+from genericdp.core.memory.lasting import without_guesses
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.saved import dump, load
@@ -692,3 +694,13 @@ def test_of_two_adapters_in_a_dock_one_may_be_away_while_the_other_comes_one_by_
         assert [*told.values()].count("Healthy") == (3 if rules == TWO_RULES else 1)
         assert all(node.memory.siblings.values())
         node.memory = load(dump(node.memory, "boot"), "boot")
+
+
+def test_the_tie_of_a_dock_stays_when_there_is_no_twin_of_its_part() -> None:
+    node = Node()
+    node.look(rule("x", DOCKS), *a_dock("3", 0, parts="1", part="P"))
+    (known,) = node.memory.devices.values()
+    ties = {known.device.unit: known.device.port}
+    part = frozenset({Twin("serial", "P", known.device.models[0], WHOLE)})
+    after = without_guesses(replace(node.memory, ties=ties, twins=part, guesses=part), {})
+    assert (after.ties, after.twins) == (ties, frozenset())

@@ -5,6 +5,7 @@ Siblings are nodes that nothing but their order tells apart. `genericdp.core.inv
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from genericdp.core.buses.port import Dock, are_two_docks, dock_of, may_be_at, u
 from genericdp.core.device import VIRTUAL, UdevDevice
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Seen, Siblings, Value
-from genericdp.core.inventory.place import UNKNOWN, Spot
+from genericdp.core.inventory.place import UNKNOWN, Spot, locate, may_be_model
 
 
 class Alike(NamedTuple):
@@ -180,6 +181,27 @@ class Plugged:
     def count_at(self, spot: Spot) -> int:
         """How many siblings are plugged in at a spot that they share."""
         return len(self.groups.get(spot.of_all, ()))
+
+
+class BySerial:
+    """The device nodes that are plugged in, by their serial numbers and their places in their units."""
+
+    def __init__(self, plugged: Plugged) -> None:
+        self._plugged = plugged
+
+    def nodes_like(self, spot: Spot, model: str) -> list[UdevDevice]:
+        """The nodes of a unit of a model, at any port, with the serial number at a spot."""
+        ports = self._ports.get((spot.serial, spot.within), ())
+        nodes = (node for port in ports for node in self._plugged.nodes_at(spot._replace(port=port)))
+        return [node for node in nodes if may_be_model(model, locate(node).model)]
+
+    @cached_property
+    def _ports(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        """Serial number and place in its unit -> the ports where such a node is plugged in."""
+        found: dict[tuple[str, str], list[str]] = {}
+        for spot in self._plugged.groups:
+            found.setdefault((spot.serial, spot.within), []).append(spot.port)
+        return found
 
 
 def _unit_at(spot: Spot, docks: Mapping[Spot, Dock]) -> tuple[str, ...]:

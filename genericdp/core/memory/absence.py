@@ -17,8 +17,8 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import may_be_twin
-from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path, locate, may_be_model
-from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
+from genericdp.core.inventory.plugged import BySerial, Plugged
 from genericdp.core.usb_port import UsbPort
 
 #: How the reason of a device begins of which nothing is plugged in.
@@ -59,7 +59,7 @@ class Absence:
     ) -> None:
         """`known`: the ids of devices that are not new; the others: see `units.Units` and `Renewal`."""
         self._lacking, self._also_held = lacking, also_held
-        self._plugged = plugged
+        self._plugged, self._by_serial = plugged, BySerial(plugged)
         self._known = known
         self._inventory = inventory
         self._refusals = {(each.resource, each.node): each.reason for each in inventory.refusals}
@@ -129,7 +129,8 @@ class Absence:
         """
         found = list[UdevDevice]()
         for spot, model in device.spots_with_models if device.basis != "port" else ():
-            there = [] if may_be_twin(self._inventory.twins, spot, model) else self._nodes_like(spot, model)
+            is_twin = may_be_twin(self._inventory.twins, spot, model)
+            there = [] if is_twin else self._by_serial.nodes_like(spot, model)
             if not there:
                 return ""
             found += there
@@ -138,20 +139,6 @@ class Absence:
         refusals = (self._refusals.get((resource, node.device_node or "")) for node in found)
         refusal = next(filter(None, refusals), "")
         return f"{UNPLUGGED} at its port; where it is now, {refusal}" if refusal else NOT_MATCHED_THERE
-
-    def _nodes_like(self, spot: Spot, model: str) -> list[UdevDevice]:
-        """The nodes of a unit of a model, at any port, with the serial number at a spot."""
-        ports = self._ports.get((spot.serial, spot.within), ())
-        nodes = (node for port in ports for node in self._plugged.nodes_at(spot._replace(port=port)))
-        return [node for node in nodes if may_be_model(model, locate(node).model)]
-
-    @cached_property
-    def _ports(self) -> Mapping[tuple[str, str], Sequence[str]]:
-        """Serial number and place in its unit -> the ports where such a node is plugged in."""
-        found: dict[tuple[str, str], list[str]] = {}
-        for spot in self._plugged.groups:
-            found.setdefault((spot.serial, spot.within), []).append(spot.port)
-        return found
 
     @cached_property
     def _by_path(self) -> Mapping[str, Sequence[UdevDevice]]:

@@ -766,14 +766,21 @@ def test_a_unit_without_a_serial_number_is_not_one_that_is_found_elsewhere(
 
 @pytest.mark.parametrize("rules", [RULES[0], RULES[1]])
 @pytest.mark.parametrize("is_moved_first", [True, False])
+@pytest.mark.parametrize("has_model", [True, False])
 def test_another_model_with_its_serial_number_elsewhere_is_not_the_unit_of_a_pod(
-    rules: str, *, is_moved_first: bool
+    rules: str, *, is_moved_first: bool, has_model: bool
 ) -> None:
     """So what comes unread where that unit was last waits."""
     mine, other = a_part("1", "6001", 0, 1), a_part("7", "6015", 1, 2)
     node, _ = held(rules, *mine)
     node.look(rules, *mine, *(other if is_moved_first else []))
     node.look(rules, *a_part("3", "6001", 0, 3), *other)
+    if not has_model:
+        devices = {
+            id_: replace(known, device=replace(known.device, models=()))
+            for id_, known in node.memory.devices.items()
+        }
+        node.memory = replace(node.memory, devices=devices)
     told = node.look(rules, *a_part("3", "6001", 0, 4, None), *other)
     assert [why for id_, why in told.items() if id_.startswith("x_port-3")] != ["Healthy"]
 

@@ -20,11 +20,11 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import may_be_twin
-from genericdp.core.inventory.place import Spot, locate, may_be_model
+from genericdp.core.inventory.place import Spot, may_be_model
+from genericdp.core.inventory.plugged import BySerial
 from genericdp.core.memory.held import Held
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.renewal import Renewal
@@ -57,7 +57,7 @@ class Unread:
         self._devices = devices
         self._offers = inventory.offers
         self._untold, self._twins = inventory.untold, inventory.twins
-        self._renewal = renewal
+        self._renewal, self._by_serial = renewal, BySerial(renewal.plugged)
         self._holdings = {holding.device: holding for holding in held.values()}
         self._exclusive = {holding.device for holding in held.values() if not holding.shared}
         fast = {slow: pair.fast for slow, pair in apart.items()}
@@ -151,18 +151,9 @@ class Unread:
 
     def _is_elsewhere(self, spot: Spot, model: str) -> bool:
         """Whether the unit seen at a spot is now plugged in at another port, and cannot be a twin of it."""
-        nodes = self._with_serial.get((spot.serial, spot.within), ())
-        return not may_be_twin(self._twins, spot, model) and any(
-            locate(each).model == model for each in nodes
-        )
-
-    @cached_property
-    def _with_serial(self) -> Mapping[tuple[str, str], Sequence[UdevDevice]]:
-        """Serial number and place -> the device nodes there that are plugged in."""
-        found: dict[tuple[str, str], list[UdevDevice]] = {}
-        for spot, nodes in self._renewal.plugged.groups.items():
-            found.setdefault((spot.serial, spot.within), []).extend(nodes)
-        return found
+        # An earlier release did not save the model. Then it may be any unit with that serial number.
+        is_known = model != "" and not may_be_twin(self._twins, spot, model)
+        return is_known and bool(self._by_serial.nodes_like(spot, model))
 
     def _present_of(self, id_: str) -> Iterator[_Had]:
         now = self._now(id_)

@@ -255,3 +255,18 @@ def test_each_container_gets_its_unit_again_once_all_are_plugged_in_wherever_the
         if unit not in machine.plugged:
             machine.plug(unit, "1", 0)
     assert {unit: machine.unit_behind(id_) for unit, id_ in machine.ids.items()} == {n: n for n in NAMES}
+
+
+@example("nodes", [("unplug", "b"), ("unplug", "a"), ("plug", "a", "2", 0)])
+@given(st.sampled_from(sorted(RULES)), histories)
+def test_a_container_gets_its_unit_again_wherever_that_is_although_others_are_unplugged(
+    rules: str, history: list[tuple[object, ...]]
+) -> None:
+    machine = Machine(rules)
+    machine.begin()
+    for name, *arguments in history:
+        if name not in ("exchange", "rename", "upgrade"):
+            getattr(machine, str(name))(*arguments)
+    machine.start_daemon()
+    behind = {unit: machine.unit_behind(id_) for unit, id_ in machine.ids.items()}
+    assert behind == {unit: unit if unit in machine.plugged else None for unit in NAMES}

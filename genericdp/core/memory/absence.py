@@ -54,11 +54,13 @@ class Absence:
         plugged: Plugged,
         inventory: Inventory,
         known: Collection[str] = frozenset(),
+        *,
         lacking: Mapping[str, str] = _NOTHING,
         also_held: Mapping[str, str] = _NOTHING,
+        replaced: Collection[str] = frozenset(),
     ) -> None:
-        """`known`: the ids of devices that are not new; the others: see `units.Units` and `Renewal`."""
-        self._lacking, self._also_held = lacking, also_held
+        """`known`: the ids of devices that are not new; the others: see `Units`, `Renewal` and `Left`."""
+        self._lacking, self._also_held, self._replaced = lacking, also_held, replaced
         self._plugged, self._by_serial = plugged, BySerial(plugged)
         self._known = known
         self._inventory = inventory
@@ -68,6 +70,8 @@ class Absence:
         """Why the resource does not offer the device. `is_held`: whether a pod may hold it."""
         if not device.spots:
             return NOTHING_KNOWN
+        if device.id in self._replaced:
+            return self._unplugged(resource, device)
         nodes = [node for spot in device.spots for node in self._nodes_at(spot, device.docks.get(spot))]
         if not nodes and (id_ := self._found_under(device)):
             return f"its id is now {id_}"

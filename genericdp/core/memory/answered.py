@@ -213,6 +213,7 @@ def held_links(
     devices: Mapping[str, Remembered],
     plugged: Plugged,
     moved: Mapping[str, Sequence[Spot]],
+    replaced: Collection[str] = frozenset(),
 ) -> Mapping[str, str]:
     """More links to the device nodes of what pods hold: those that no link of the id leads to now.
 
@@ -222,12 +223,13 @@ def held_links(
     No pod gets these links. If the memory is lost, they show which device nodes an id meant, and that nobody
     may share a device.
 
-    moved  where units of held devices are that have another id at another port
+    moved     where units of held devices are that have another id at another port
+    replaced  `Left.replaced`: what is where they were is another unit
     """
     alone = {id_: each.device for id_, each in held.items() if not each.shared and id_ != each.device}
     mine = {id_: devices[id_] for id_ in {each.device for each in held.values()} if id_ in devices}
     hidden = {
-        id_: (*_hidden(known),)
+        id_: (*(known.earlier if id_ in replaced else _hidden(known)),)
         for id_, known in mine.items()
         if known.absent_since is not None or known.earlier
     }

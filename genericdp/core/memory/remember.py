@@ -47,7 +47,7 @@ from genericdp.core.memory.room import (
 )
 from genericdp.core.memory.waiting.other_ids import ids_that_wait, with_waiting
 from genericdp.core.memory.waiting.unread import Unread
-from genericdp.core.memory.withdrawn import Shares, next_dropping, withdraw
+from genericdp.core.memory.withdrawn import next_dropping, withdraw, without_needless
 from genericdp.core.rules.resource import Resource, grace_s
 
 
@@ -88,7 +88,14 @@ def remember(
                 known = memory.devices.get(device.id)
                 gone.get(name if known is None else known.resource, {}).pop(device.id, None)
                 present[name][device.id] = renewal.renewed(name, device)
-    absence = Absence(plugged, inventory, memory.devices.keys(), renewal.units.lacking, renewal.also_held)
+    absence = Absence(
+        plugged,
+        inventory,
+        memory.devices.keys(),
+        lacking=renewal.units.lacking,
+        also_held=renewal.also_held,
+        replaced=renewal.left.replaced,
+    )
     leaving = _Leaving(now, held_devices, forget, absence, renewal)
     offers: dict[str, Offer] = {}
     devices, crowded = dict[str, Remembered](), dict[str, Remembered]()
@@ -121,7 +128,7 @@ def remember(
         forget=forget,
     )
     if crowded:
-        devices, shared = _without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
+        devices, shared = without_needless({**devices, **crowded}, crowded.keys(), shared, shares)
     # A guess does not tell units apart. Usually there is none, and there may be thousands of twins.
     certain = replace(inventory, twins=inventory.twins - memory.guesses) if memory.guesses else inventory
     final, moved, joined = with_waiting(
@@ -135,7 +142,7 @@ def remember(
         refusals=tuple(sorted((*inventory.refusals, *refusals))) if refusals else inventory.refusals,
         orphans=tuple(sorted(Orphan(orphans[id_].resource, id_) for id_ in orphans.keys() & held_devices)),
         orphaned_links=tuple(sorted({link for known in orphans.values() for link in known.device.links})),
-        held_links=held_links(held, devices, plugged, moved),
+        held_links=held_links(held, devices, plugged, moved, renewal.left.replaced),
         renamed_links=leading(still_renamed(memory.renamed, held_devices), final, devices),
     )
     return complete, Memory(
@@ -283,18 +290,3 @@ def _with_devices(offer: Offer, devices: Sequence[Device], crowded: Sequence[Dev
     if not crowded and len(devices) == len(offer.devices) and all(map(operator.is_, devices, offer.devices)):
         return offer
     return Offer(offer.resource, in_order(devices), crowded=tuple(crowded))
-
-
-def _without_needless(
-    devices: Mapping[str, Remembered], crowded: Collection[str], offers: Mapping[str, Offer], shares: Shares
-) -> tuple[dict[str, Remembered], Mapping[str, Offer]]:
-    """What is remembered and offered without those of the crowded devices that have no withdrawn id."""
-    still_listed = {one.device for one in shares.withdrawn.values()}
-    kept = {id_: known for id_, known in devices.items() if id_ not in crowded or id_ in still_listed}
-    return kept, {name: _only_crowded(offer, still_listed) for name, offer in offers.items()}
-
-
-def _only_crowded(offer: Offer, still_listed: Collection[str]) -> Offer:
-    if not offer.crowded:
-        return offer
-    return replace(offer, crowded=tuple(device for device in offer.crowded if device.id in still_listed))

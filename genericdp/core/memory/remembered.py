@@ -4,9 +4,6 @@ The rules of this file:
 
 * What pods had of absent devices counts as well, and what was taken from a device since a pod has it.
 * A unit that was plugged in elsewhere has left its old place. A pod can have nothing there any more.
-* If another one is there now, only the properties tell that the rule names as `identity`. Within a boot, they
-  count only once none of the device nodes is there any more that the pod got: properties can change. So they
-  do not count if it is not known which device nodes these were.
 """
 
 from collections import defaultdict
@@ -260,20 +257,3 @@ def _without(spots: Iterable[Spot], anew: Collection[Spot]) -> tuple[Spot, ...]:
 def is_unknown(device: Device) -> bool:
     """Whether nothing is known of a device but the id."""
     return not (device.unit or device.port or device.spots)
-
-
-def has_left(known: Remembered, now: Device, nodes: frozenset[Spot]) -> bool:
-    """Whether a device whose id says its properties is wholly elsewhere.
-
-    now    as it is offered under the same id
-    nodes  the device nodes that are plugged in (`spot_of_node`)
-    """
-    was = known.device
-    knows_nodes = sum(is_of_node(spot) and not spot.serial for spot in was.also) >= len(was.spots)
-    within = [sorted(spot.within for spot in device.spots) for device in (was, now)]
-    return (
-        within[0] == within[1]
-        and {*was.spots}.isdisjoint(now.spots)
-        and (knows_nodes or not known.is_of_this_boot)
-        and nodes.isdisjoint(was.also)
-    )

@@ -22,15 +22,16 @@ from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import has_serial
-from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path, spot_of_node
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.given import modes, reasons
 from genericdp.core.memory.given.docks import docks_now
+from genericdp.core.memory.given.left import Left
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
 from genericdp.core.memory.given.moves import Moves, lost_of
 from genericdp.core.memory.given.units import Units
 from genericdp.core.memory.held import Held, links_to_keep
-from genericdp.core.memory.remembered import Remembered, Whereabouts, has_left, ids_by_spot, siblings_of
+from genericdp.core.memory.remembered import Remembered, Whereabouts, ids_by_spot, siblings_of
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT, has_no_room
 from genericdp.core.rules.resource import Resource
 
@@ -49,6 +50,7 @@ class Renewal:
             self._resources[holding.device] = holding.resource
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
         self.plugged, self.units = plugged, Units(plugged)
+        self.left = Left(devices, self._is_shared.keys(), self._offers, plugged)
         #: Devices that have only gained a node which another pod may hold: id -> what that pod holds.
         self.also_held: dict[str, str] = {}
 
@@ -135,7 +137,11 @@ class Renewal:
         if device.spots == known.device.spots:
             return False
         if not both:
-            stay = (at for at in taken_of(known, device, self.plugged) if not self._has_left(device.id, at))
+            stay = (
+                at
+                for at in taken_of(known, device, self.plugged)
+                if not self.left.is_elsewhere(device.id, at)
+            )
             return device.id in leads.keys() & {*known.device.links} or any(stay)
         # Of an earlier release. The id is the same only if a property that the rule names says so.
         was_there = {spot.of_all for spot in device.before}
@@ -143,13 +149,13 @@ class Renewal:
         return any(
             is_elsewhere(led[link], leads[link], self.plugged, by_property=by_property)
             for link in both
-            if led[link].of_all not in was_there and not self._has_left(device.id, led[link])
+            if led[link].of_all not in was_there and not self.left.is_elsewhere(device.id, led[link])
         )
 
-    @cached_property
+    @property
     def nodes(self) -> frozenset[Spot]:
         """The device nodes that are plugged in (`spot_of_node`)."""
-        return frozenset([spot_of_node(node) for nodes in self.plugged.groups.values() for node in nodes])
+        return self.left.nodes
 
     def renewed(self, resource: str, device: Device) -> Remembered:
         """What is remembered of a device, with every link that it ever had: a node may be missing now."""
@@ -202,7 +208,7 @@ class Renewal:
     def _now_at(self, spot: Spot, model: str, device: Device, moves: Moves) -> Spot | None:
         """Where a lost node may be: a unit takes along what edited rules have taken from its device."""
         dock = self.devices[device.id].dock_of(spot)
-        if self.plugged.is_taken(spot, dock) and not self._has_left(device.id, spot, is_part=True):
+        if self.plugged.is_taken(spot, dock) and not self.left.is_elsewhere(device.id, spot, is_part=True):
             return spot
         if is_of_number(spot) or any(spot.of_all == each.of_all for each in device.before):
             return None  # an earlier release found the same nodes there
@@ -215,7 +221,8 @@ class Renewal:
         others = (
             id_
             for spot, id_ in self._holders.at(device, (*device.spots, *filter(is_of_number, device.also)))
-            if id_ != device.id and not (is_shared and self._is_shared[id_]) and not self._has_left(id_, spot)
+            if id_ != device.id and not (is_shared and self._is_shared[id_])
+            if not self.left.is_elsewhere(id_, spot) and not self.left.has_made_way(id_, spot, device)
             if spot not in mine or spot not in self.devices[id_].earlier
         )
         if other := next(others, ""):
@@ -231,24 +238,6 @@ class Renewal:
     def _id_of(self) -> Mapping[str, str]:
         """Device -> the first of the ids under which pods hold it."""
         return {self._given[id_].device: id_ for id_ in sorted(self._given, reverse=True)}
-
-    def _has_left(self, id_: str, spot: Spot, *, is_part: bool = False) -> bool:
-        """Whether the held device, or a part that an edit took from it, has left a spot for another one."""
-        known, now = self.devices[id_], self._by_properties.get(id_)
-        if is_of_number(spot) and not (is_of_node(spot) or known.is_of_this_boot):
-            return True  # after a boot, another bare node may have its number
-        return now is not None and (
-            (is_part or (spot in known.device.spots and spot not in known.earlier))
-            and not self.plugged.is_unread(spot)
-            and has_left(known, now, self.nodes)
-            and not now.is_beside(spot, self._offered)
-        )
-
-    @cached_property
-    def _by_properties(self) -> Mapping[str, Device]:
-        """The present devices that properties tell, by id."""
-        offers = (offer for offer in self._offers.values() if isinstance(offer.resource.identity, tuple))
-        return {device.id: device for offer in offers for device in offer.devices}
 
     @cached_property
     def _held(self) -> Mapping[str, Remembered]:

@@ -13,7 +13,7 @@ The rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of, is_id_of
@@ -109,6 +109,15 @@ def next_dropping(shares: Shares, offers: Mapping[str, Offer]) -> float | None:
     return min(ends, default=None)
 
 
+def without_needless(
+    devices: Mapping[str, Remembered], crowded: Collection[str], offers: Mapping[str, Offer], shares: Shares
+) -> tuple[dict[str, Remembered], Mapping[str, Offer]]:
+    """What is remembered and offered without those of the crowded devices that have no withdrawn id."""
+    still_listed = {one.device for one in shares.withdrawn.values()}
+    kept = {id_: known for id_, known in devices.items() if id_ not in crowded or id_ in still_listed}
+    return kept, {name: _only_crowded(offer, still_listed) for name, offer in offers.items()}
+
+
 def _unlisted(
     held: Held, offers: Mapping[str, Offer], devices: Mapping[str, Mapping[str, Remembered]]
 ) -> Mapping[str, tuple[str, str]]:
@@ -184,3 +193,9 @@ def _unhealthy(device: Device) -> Device:
     if not device.healthy:
         return device
     return replace(device, health=Health.UNHEALTHY, reason=REASON)
+
+
+def _only_crowded(offer: Offer, still_listed: Collection[str]) -> Offer:
+    if not offer.crowded:
+        return offer
+    return replace(offer, crowded=tuple(device for device in offer.crowded if device.id in still_listed))

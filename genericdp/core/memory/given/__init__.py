@@ -3,6 +3,7 @@
 Reading order:
 
     docks    the docks in which nodes are, also while the serial numbers of the docks cannot be read
+    left     whether what a pod got has left its place, as far as property values tell
     links    whether a link was given for a unit, or for another one with its serial number; where links led
     modes    what a pod got under which link, and whether another unit is there now
     moves    where nodes are now that a device has lost

@@ -24,6 +24,7 @@ from genericdp.core.inventory.part import is_part, may_be_twin, part_of
 from genericdp.core.inventory.past import Twin
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number
 from genericdp.core.inventory.twins import HUB
+from genericdp.core.memory.given.left import have_other_values
 from genericdp.core.memory.held import Held, Holding
 from genericdp.core.memory.remembered import Remembered, Whereabouts
 from genericdp.core.memory.renewal import Renewal
@@ -91,11 +92,6 @@ def _is_shared(offer: Offer) -> bool:
     return not offer.resource.is_exclusive
 
 
-def _is_of_one_node(device: Device) -> bool:
-    """Whether a device is one device node. The properties of a group may be those of a parent."""
-    return device.id in device.links
-
-
 def _spots_of(device: Device, *, is_held: bool) -> Sequence[Spot]:
     """Where a pod may have got a node of the device, from an earlier release as well.
 
@@ -136,7 +132,11 @@ class _Others:
             if self._devices[device.id].absent_since is not None:
                 continue
             is_held = device.id in self.held
-            there = {id_ for _, id_ in self._whereabouts.at(device, _spots_of(device, is_held=is_held))}
+            there = {
+                id_
+                for spot, id_ in self._whereabouts.at(device, _spots_of(device, is_held=is_held))
+                if not self._renewal.left.has_made_way(id_, spot, device)
+            }
             moved = [*self._plugged_in_elsewhere(offer, device)]
             elsewhere = {id_ for id_, _ in moved}
             # The reason names a pod that got the device at this very spot, if there is one.
@@ -174,13 +174,8 @@ class _Others:
                 # as twins under other rules, a pod has to have got the id of this one since.
                 is_twin = (only_by_values or may_be_twin) and (was.unit in self._ties or is_tied)
                 # Both have ids of the same properties of the same devices, whose values differ.
-                differ = (
-                    (known.resource == offer.resource.name or is_own)
-                    and was.basis == device.basis != "serial"
-                    and "" not in (was.key_hash, device.key_hash)
-                    and was.key_hash != device.key_hash
-                    and _is_of_one_node(was) is _is_of_one_node(device)
-                )
+                is_comparable = known.resource == offer.resource.name or is_own
+                differ = is_comparable and have_other_values(was, device)
                 if not (
                     is_twin or differ or was.basis == "port" or self._is_where_it_was(known, spot, model)
                 ):

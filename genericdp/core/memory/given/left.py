@@ -1,0 +1,127 @@
+"""Whether what a pod got has left its place, as far as property values tell.
+
+The rules of this file:
+
+* If another unit is at the place now, only the properties tell that the rule names as `identity`.
+* Within a boot, they count only once none of the device nodes is there any more that the pod got: properties
+  can change. So they do not count if it is not known which device nodes these were.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+
+from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of_node
+from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.memory.remembered import Remembered
+
+
+class Left:
+    """Knows which of the remembered devices that pods hold have left their places.
+
+    devices  all that are remembered, by id
+    held     the devices that pods hold
+    offers   what the rules make of what is plugged in
+    """
+
+    def __init__(
+        self,
+        devices: Mapping[str, Remembered],
+        held: Collection[str],
+        offers: Mapping[str, Offer],
+        plugged: Plugged,
+    ) -> None:
+        self._devices, self._held, self._offers, self._plugged = devices, held, offers, plugged
+
+    def is_elsewhere(self, id_: str, spot: Spot, *, is_part: bool = False) -> bool:
+        """Whether a device, or a part that an edit took from it, has left a spot and is offered elsewhere."""
+        known, now = self._devices[id_], self._by_properties.get(id_)
+        if is_of_number(spot) and not (is_of_node(spot) or known.is_of_this_boot):
+            return True  # after a boot, another bare node may have its number
+        return now is not None and (
+            (is_part or _was_at(known, spot))
+            and not self._plugged.is_unread(spot)
+            and _is_wholly_elsewhere(known.device, now)
+            and self._is_gone(known)
+            and not now.is_beside(spot, self._offered)
+        )
+
+    def has_made_way(self, id_: str, spot: Spot, device: Device) -> bool:
+        """Whether a device has left a spot, and another one is there, by the values of the same properties.
+
+        device  the other one, as its rule offers it. Under its id, a pod has to have got a unit with this
+                serial number, or one without: otherwise, it may be the same unit with new values
+        """
+        known, other = self._devices.get(id_), self._devices.get(device.id)
+        return (
+            known is not None
+            and other is not None
+            and device.id in self._held
+            and device.id in self._by_properties
+            and any(each[1:3] == spot[1:3] for each in other.spots)
+            and _was_at(known, spot)
+            and have_other_values(known.device, device)
+            and not self._plugged.is_unread(spot)
+            and self._is_gone(known)
+        )
+
+    @cached_property
+    def replaced(self) -> frozenset[str]:
+        """The devices that pods hold and that have left, where another one is that a pod holds, too."""
+        told = [id_ for id_ in self._held if id_ in self._devices and self._devices[id_].device.key_hash]
+        present = {device.id for device in (self._offered if told else ())}
+        gone = [id_ for id_ in told if id_ not in present]
+        there = {spot: device for device in (self._offered if gone else ()) for spot in device.spots}
+        return frozenset(
+            id_
+            for id_ in gone
+            if any(
+                spot in there and self.has_made_way(id_, spot, there[spot])
+                for spot in self._devices[id_].device.spots
+            )
+        )
+
+    @cached_property
+    def _offered(self) -> Sequence[Device]:
+        return [device for offer in self._offers.values() for device in offer.devices]
+
+    @cached_property
+    def _by_properties(self) -> Mapping[str, Device]:
+        """The present devices that properties tell, by id."""
+        offers = (offer for offer in self._offers.values() if isinstance(offer.resource.identity, tuple))
+        return {device.id: device for offer in offers for device in offer.devices}
+
+    @cached_property
+    def nodes(self) -> frozenset[Spot]:
+        """The device nodes that are plugged in (`spot_of_node`)."""
+        return frozenset([spot_of_node(node) for nodes in self._plugged.groups.values() for node in nodes])
+
+    def _is_gone(self, known: Remembered) -> bool:
+        """Whether none of the device nodes that a pod got is there any more."""
+        was = known.device
+        knows_nodes = sum(is_of_node(spot) and not spot.serial for spot in was.also) >= len(was.spots)
+        return (knows_nodes or not known.is_of_this_boot) and self.nodes.isdisjoint(was.also)
+
+
+def have_other_values(one: Device, other: Device) -> bool:
+    """Whether the ids of two devices stand for different values of the same properties of one thing."""
+    return (
+        one.basis == other.basis != "serial"
+        and "" not in (one.key_hash, other.key_hash)
+        and one.key_hash != other.key_hash
+        and _is_of_one_node(one) is _is_of_one_node(other)
+    )
+
+
+def _is_of_one_node(device: Device) -> bool:
+    """Whether a device is one device node. The properties of a group may be those of a parent."""
+    return device.id in device.links
+
+
+def _was_at(known: Remembered, spot: Spot) -> bool:
+    return spot in known.device.spots and spot not in known.earlier
+
+
+def _is_wholly_elsewhere(was: Device, now: Device) -> bool:
+    within: list[Collection[str]] = [sorted(spot.within for spot in device.spots) for device in (was, now)]
+    return within[0] == within[1] and {*was.spots}.isdisjoint(now.spots)

@@ -36,6 +36,7 @@ NOTHING_TOLD: Told = {}
 ALL_READ: Mapping[str, str] = {}
 
 NO_DOCKS: Mapping[Spot, Dock] = {}
+NO_MODELS: Mapping[Spot, Collection[str]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,28 +131,31 @@ class Plugged:
     def remembered(
         self,
         spots: Iterable[Spot],
-        moved: Iterable[Spot] = (),
+        moved: Collection[tuple[Spot, str]] = (),
         before: Iterable[Spot] = (),
         docks: Mapping[Spot, Dock] = NO_DOCKS,
+        models: Mapping[Spot, Collection[str]] = NO_MODELS,
     ) -> Siblings:
         """The numbers to remember when these are the spots of remembered devices.
 
-        moved   those of nodes that may come where a part of their unit is at another port already
+        moved   those of nodes that may come where a part of their unit is at another port already, each with
+                the model of the unit
         before  those at which siblings were remembered so far. While siblings are in doubt, or udev is still
                 processing them, no device has their numbers yet, so they are kept here
         docks   those at the spots that siblings share
+        models  those that were remembered there
 
         A unit may come again with all of them. Of what software makes, as of wireless units, one that is
         missing and that no such device has is free again, unless all of them are missing. Where one is in
         doubt, or was, there are several.
         """
         mine: dict[Spot, set[int]] = {}
-        for spot in chain(spots, moved):
+        for spot in chain(spots, (each for each, _ in moved)):
             if spot.of_all in self.siblings:
                 mine.setdefault(spot.of_all, set()).add(spot.number)
         for spot in filter(self.groups.get, before):
             mine.setdefault(spot, set())
-        kept = self._of_moved(moved, docks)
+        kept = self._of_moved(moved, docks, models)
         for spot, numbers in self.siblings.items():
             if spot in mine:
                 here = {number for number, seen in numbers.items() if seen.is_there}
@@ -168,14 +172,23 @@ class Plugged:
                     kept[spot] = stay
         return kept
 
-    def _of_moved(self, moved: Iterable[Spot], docks: Mapping[Spot, Dock]) -> dict[Spot, Mapping[int, Seen]]:
+    def _of_moved(
+        self,
+        moved: Iterable[tuple[Spot, str]],
+        docks: Mapping[Spot, Dock],
+        models: Mapping[Spot, Collection[str]],
+    ) -> dict[Spot, Mapping[int, Seen]]:
         kept: dict[Spot, Mapping[int, Seen]] = {}
-        left = {_unit_at(spot, docks): spot for spot in self.siblings if not self.groups.get(spot)}
-        for spot in moved if left else ():
-            unit = _unit_at(spot, docks)
-            home = left.get(unit) if unit else None
-            if home is not None and spot.of_all not in self.siblings:
-                kept[spot.of_all] = {number: seen.gone for number, seen in self.siblings[home].items()}
+        left: dict[tuple[str, ...], list[Spot]] = {}
+        for spot in self.siblings if moved else ():
+            if (unit := _unit_at(spot, docks)) and not self.groups.get(spot):
+                left.setdefault(unit, []).append(spot)
+        for spot, model in moved if left else ():
+            # Parts of a dock may share a serial number. They are different models.
+            for home in left.get(_unit_at(spot, docks), ()):
+                is_unit = any(may_be_model(model, other) for other in models.get(home, ("",)))
+                if is_unit and spot.of_all not in self.siblings:
+                    kept[spot.of_all] = {number: seen.gone for number, seen in self.siblings[home].items()}
         return kept
 
     def count_at(self, spot: Spot) -> int:

@@ -34,7 +34,7 @@ from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import learn, with_lost
 from genericdp.core.memory.lasting import TWO_AFTER_S
 from genericdp.core.memory.memory import Memory
-from genericdp.core.memory.remembered import Remembered, docks_of, without_numbers
+from genericdp.core.memory.remembered import Remembered, docks_of, models_of, without_numbers
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
 from genericdp.core.memory.renewal import Renewal
 from genericdp.core.memory.room import (
@@ -205,10 +205,10 @@ def _unknown(memory: Memory, answer: Answer | None, plugged: Plugged) -> Mapping
 def _siblings(plugged: Plugged, devices: Mapping[str, Remembered], memory: Memory) -> Siblings:
     if not plugged.siblings:
         return plugged.siblings
-    moved = [spot for known in devices.values() for spot in known.earlier]
+    moved = [each for known in devices.values() for each in known.earlier.items()]
     spots = (spot for known in devices.values() for spot in known.device.spots_with_shared)
-    docks = docks_of((*memory.devices.values(), *devices.values())) if moved else {}
-    return plugged.remembered(spots, moved, memory.siblings, docks)
+    every = (*memory.devices.values(), *devices.values()) if moved else ()
+    return plugged.remembered(spots, moved, memory.siblings, docks_of(every), models_of(every))
 
 
 @dataclass(frozen=True, slots=True)

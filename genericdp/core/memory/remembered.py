@@ -199,6 +199,15 @@ def docks_of(every: Iterable[Remembered]) -> Mapping[Spot, Dock]:
     return {spot.of_all: dock for each in docks for spot, dock in each.items()}
 
 
+def models_of(every: Iterable[Remembered]) -> Mapping[Spot, Collection[str]]:
+    """The models that were at the spots of devices, without the numbers of siblings."""
+    models: dict[Spot, set[str]] = defaultdict(set)
+    for known in every:
+        for spot, model in known.spots.items():
+            models[spot.of_all].add(model)
+    return models
+
+
 def ids_by_spot(found: Iterable[tuple[Device, Iterable[Spot]]]) -> Mapping[tuple[str, Spot], set[str]]:
     """Unit and spot -> the ids of the devices of the unit there."""
     ids: dict[tuple[str, Spot], set[str]] = defaultdict(set)

@@ -269,6 +269,19 @@ def test_all_numbers_are_kept_while_none_of_the_siblings_is_there() -> None:
     assert nobody.remembered([at(1)]) == {SPOT: {0: Seen(A.sys_path), 1: Seen(B.sys_path)}}
 
 
+@pytest.mark.parametrize(
+    "models", [{}, {SPOT: [""]}, {SPOT: ["2341:0042", "0403:6001"]}, {SPOT: ["2341:0042"]}]
+)
+@pytest.mark.parametrize("are_there", [False, True])
+def test_numbers_are_kept_where_the_siblings_may_come_unless_they_are_there_or_of_another_model(
+    models: Mapping[Spot, list[str]], *, are_there: bool
+) -> None:
+    here = plugged_of([A, B] if are_there else [], after(plugged_of([A, B])))
+    kept = here.remembered([], [(OTHER, "0403:6001")], models=models)
+    is_kept = not are_there and models.get(SPOT) != ["2341:0042"]
+    assert kept == ({OTHER: {0: Seen(A.sys_path), 1: Seen(B.sys_path)}} if is_kept else {})
+
+
 def test_nothing_is_remembered_of_siblings_that_no_remembered_device_has() -> None:
     both = plugged_of([A, B])
     assert both.remembered([]) == {}

@@ -8,16 +8,19 @@ import pytest
 from genericdp.core.device import UdevDevice
 from tests.core.memory.test_siblings_on_boards import Booting
 from tests.scenes.builders import a_usb_device, a_usb_node
-from tests.scenes.edits import rule
+from tests.scenes.edits import Node, rule
 
 KEYS = ("", 'group_by = "usb_device"', 'identity = "port"')
 KEYBOARD, SCANNER = "c31c", "0a11"
 
 
-def hid(product: str, plug: int, count: int, serial: str | None = None) -> Sequence[UdevDevice]:
-    """A unit whose event nodes only their order tells apart."""
-    usb = replace(a_usb_device("1", product=product, serial=serial), incarnation=10 * plug)
-    nodes = (a_usb_node(usb, "input", f"event{n}", number=f"c 13:{64 + n}") for n in range(count))
+def hid(
+    product: str, plug: int, count: int, serial: str | None = None, *, port: str = "1", first: int = 0
+) -> Sequence[UdevDevice]:
+    """A unit whose event nodes, from event`first`, only their order tells apart."""
+    usb = replace(a_usb_device(port, product=product, serial=serial), incarnation=10 * plug)
+    numbers = range(first, first + count)
+    nodes = (a_usb_node(usb, "input", f"event{n}", number=f"c 13:{64 + n}") for n in numbers)
     return usb, *(replace(node, incarnation=10 * plug + n) for n, node in enumerate(nodes, 1))
 
 
@@ -67,3 +70,25 @@ def test_they_count_if_the_memory_of_an_earlier_release_does_not_say_of_which_mo
     node.give(rules, *hid(KEYBOARD, 2, 1))
     node.look(rules)
     assert "Healthy" not in node.look(rules, *hid(KEYBOARD, 3, 1)).values()
+
+
+@pytest.mark.parametrize("are_seen", [False, True])
+@pytest.mark.parametrize("keys", [KEYS[2], f"{KEYS[1]}\n{KEYS[2]}"])
+def test_they_do_not_count_for_another_part_of_a_dock_with_their_serial_number(
+    keys: str, *, are_seen: bool
+) -> None:
+    """The parts of each of two docks share one. One dock is exchanged for the other and back."""
+
+    def dock(serial: str, plug: int) -> Sequence[UdevDevice]:
+        one = hid(KEYBOARD, plug, 1, serial, port="3.1")
+        return *one, *hid(SCANNER, plug + 1, 2, serial, port="3.2", first=1)
+
+    node, rules = Node(), rule("hid", keys, match='{ SUBSYSTEM = "input" }')
+    first = min(node.look(rules, *dock("X", 1)))
+    node.allocate(first)
+    node.look(rules, *dock("X", 1))
+    for plug, serial in ((3, "Y"), (5, "X")):
+        if are_seen:
+            node.look(rules)
+        node.look(rules, *dock(serial, plug))
+    assert {*node.look(rules, *dock("X", 5)).values()} == {"Healthy"}

@@ -19,6 +19,7 @@ from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import may_be_twin
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.inventory.plugged import BySerial, Plugged
+from genericdp.core.memory.given.left import NOTHING_REPLACED, Replaced
 from genericdp.core.usb_port import UsbPort
 
 #: How the reason of a device begins of which nothing is plugged in.
@@ -57,7 +58,7 @@ class Absence:
         *,
         lacking: Mapping[str, str] = _NOTHING,
         also_held: Mapping[str, str] = _NOTHING,
-        replaced: Collection[str] = frozenset(),
+        replaced: Replaced = NOTHING_REPLACED,
     ) -> None:
         """`known`: the ids of devices that are not new; the others: see `Units`, `Renewal` and `Left`."""
         self._lacking, self._also_held, self._replaced = lacking, also_held, replaced
@@ -70,9 +71,9 @@ class Absence:
         """Why the resource does not offer the device. `is_held`: whether a pod may hold it."""
         if not device.spots:
             return NOTHING_KNOWN
-        if device.id in self._replaced:
-            return self._unplugged(resource, device)
-        nodes = [node for spot in device.spots for node in self._nodes_at(spot, device.docks.get(spot))]
+        # What is at those is another device.
+        spots = [spot for spot in device.spots if spot not in self._replaced.get(device.id, ())]
+        nodes = [node for spot in spots for node in self._nodes_at(spot, device.docks.get(spot))]
         if not nodes and (id_ := self._found_under(device)):
             return f"its id is now {id_}"
         if not nodes and (

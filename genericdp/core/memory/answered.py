@@ -36,6 +36,7 @@ from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory import fields
 from genericdp.core.memory.answer import Answer, Named
+from genericdp.core.memory.given.left import Replaced
 from genericdp.core.memory.held import HELD, PODS_SETTLE_S, Held, Holding, device_of
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.memory.room import HELD_LINK_LIMIT, ID_LIMIT
@@ -213,7 +214,7 @@ def held_links(
     devices: Mapping[str, Remembered],
     plugged: Plugged,
     moved: Mapping[str, Sequence[Spot]],
-    replaced: Collection[str] = frozenset(),
+    replaced: Replaced,
 ) -> Mapping[str, str]:
     """More links to the device nodes of what pods hold: those that no link of the id leads to now.
 
@@ -224,12 +225,12 @@ def held_links(
     may share a device.
 
     moved     where units of held devices are that have another id at another port
-    replaced  `Left.replaced`: what is where they were is another unit
+    replaced  `Left.replaced`: what is there is another unit
     """
     alone = {id_: each.device for id_, each in held.items() if not each.shared and id_ != each.device}
     mine = {id_: devices[id_] for id_ in {each.device for each in held.values()} if id_ in devices}
     hidden = {
-        id_: (*(known.earlier if id_ in replaced else _hidden(known)),)
+        id_: (*(spot for spot in _hidden(known) if spot not in replaced.get(id_, ())),)
         for id_, known in mine.items()
         if known.absent_since is not None or known.earlier
     }

@@ -182,3 +182,39 @@ def test_a_unit_is_not_that_of_another_pod_if_its_id_says_nothing_else() -> None
     node.look(EACH)
     told = node.look(EACH, *a_unit("red", "2", plug=3))
     assert told == {by_port: f"its id is now {red}", red: UNPLUGGED}
+
+
+def test_a_unit_is_not_that_of_another_pod_while_a_part_of_that_is_there() -> None:
+    """Both have the same properties at different looks, and no unit has moved."""
+    red_there = [*a_unit("red", "1"), *a_unit("red", "3", tty=2, plug=3)]
+    node, blue, red = both_held(BOTH, *BLUE, *red_there)
+    node.look(BOTH)
+    again = [*a_unit("blue", "1", plug=4), *a_unit("red", "3", tty=2, plug=5)]
+    for _ in range(2):
+        assert node.look(BOTH, *again) == {blue: UNPLUGGED, red: "Healthy"}
+
+
+@pytest.mark.parametrize("rules", [WHOLE, BOTH])
+def test_a_unit_stays_that_of_its_pod_while_the_other_one_comes_part_by_part(rules: str) -> None:
+    def ttys(color: str, port: str, plug: int, *numbers: int) -> list[UdevDevice]:
+        usb, first = a_unit(color, port, tty=2 * plug, plug=plug)
+        second = a_usb_node(
+            usb,
+            "tty",
+            f"ttyUSB{2 * plug + 1}",
+            interface="01",
+            number=f"c 188:{2 * plug + 1}",
+            properties={"COLOR": color},
+        )
+        both = first, replace(second, incarnation=100 * plug + 2)
+        return [usb, *(both[number] for number in numbers)]
+
+    node, blue, red = both_held(rules, *ttys("blue", "2", 1, 0, 1), *ttys("red", "1", 2, 0, 1))
+    node.look(rules)
+    here = ttys("red", "2", 3, 0, 1)
+    assert node.look(rules, *here) == {blue: UNPLUGGED, red: "Healthy"}
+    told = node.look(rules, *here, *ttys("blue", "1", 4, 0))
+    assert told[red] == "Healthy"
+    assert node.inventory.held_links == {}
+    told = node.look(rules, *here, *ttys("blue", "1", 4, 0, 1))
+    assert (told, node.inventory.held_links) == ({blue: "Healthy", red: "Healthy"}, {})

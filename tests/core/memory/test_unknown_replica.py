@@ -135,4 +135,4 @@ def test_the_link_of_an_only_replica_leads_to_the_first_node_of_its_device() -> 
 
 def test_what_is_not_remembered_has_no_link() -> None:
     held = {"x_A.0": Holding("example.com/x", "x_A", shared=False)}
-    assert held_links(held, {}, NOTHING_PLUGGED, {}) == {}
+    assert held_links(held, {}, NOTHING_PLUGGED, {}, {}) == {}

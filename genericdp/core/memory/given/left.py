@@ -15,6 +15,10 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered
 
+#: Devices that have made way for others -> the spots where those are.
+Replaced = Mapping[str, Collection[Spot]]
+NOTHING_REPLACED: Replaced = {}
+
 
 class Left:
     """Knows which of the remembered devices that pods hold have left their places.
@@ -63,23 +67,25 @@ class Left:
             and have_other_values(known.device, device)
             and not self._plugged.is_unread(spot)
             and self._is_gone(known)
+            and not (id_ in self._by_id and {*known.device.spots}.intersection(self._by_id[id_].spots))
         )
 
     @cached_property
-    def replaced(self) -> frozenset[str]:
-        """The devices that pods hold and that have left, where another one is that a pod holds, too."""
+    def replaced(self) -> Replaced:
+        """Those of the devices that pods hold."""
         told = [id_ for id_ in self._held if id_ in self._devices and self._devices[id_].device.key_hash]
-        present = {device.id for device in (self._offered if told else ())}
-        gone = [id_ for id_ in told if id_ not in present]
-        there = {spot: device for device in (self._offered if gone else ()) for spot in device.spots}
-        return frozenset(
-            id_
-            for id_ in gone
-            if any(
-                spot in there and self.has_made_way(id_, spot, there[spot])
-                for spot in self._devices[id_].device.spots
-            )
-        )
+        there = {spot: device for device in (self._offered if told else ()) for spot in device.spots}
+        found: dict[str, list[Spot]] = {}
+        for id_ in told:
+            for spot in self._devices[id_].device.spots:
+                if (other := there.get(spot)) and other.id != id_ and self.has_made_way(id_, spot, other):
+                    found.setdefault(id_, []).append(spot)
+        return found
+
+    @cached_property
+    def nodes(self) -> frozenset[Spot]:
+        """The device nodes that are plugged in (`spot_of_node`)."""
+        return frozenset([spot_of_node(node) for nodes in self._plugged.groups.values() for node in nodes])
 
     @cached_property
     def _offered(self) -> Sequence[Device]:
@@ -92,9 +98,8 @@ class Left:
         return {device.id: device for offer in offers for device in offer.devices}
 
     @cached_property
-    def nodes(self) -> frozenset[Spot]:
-        """The device nodes that are plugged in (`spot_of_node`)."""
-        return frozenset([spot_of_node(node) for nodes in self._plugged.groups.values() for node in nodes])
+    def _by_id(self) -> Mapping[str, Device]:
+        return {device.id: device for device in self._offered}
 
     def _is_gone(self, known: Remembered) -> bool:
         """Whether none of the device nodes that a pod got is there any more."""

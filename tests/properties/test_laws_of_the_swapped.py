@@ -96,6 +96,8 @@ class Machine:
         self.now += 1000.0
         builder = Builder(resources_of(RULES[self.rules], domain=DOMAIN), DOMAIN)
         self.inventory, self.memory = take_inventory(builder, self.devices(), self.memory, self.now)
+        again, _ = take_inventory(builder, self.devices(), self.memory, self.now)
+        assert (again.offers, again.links()) == (self.inventory.offers, self.inventory.links())
         self.has = {name: plug for name, plug in self.has.items() if plug.since in self.there()}
 
     def there(self) -> set[int]:

@@ -19,7 +19,7 @@ from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import may_be_twin
 from genericdp.core.inventory.place import UNKNOWN, Spot, is_of_node, is_of_path
 from genericdp.core.inventory.plugged import BySerial, Plugged
-from genericdp.core.memory.given.left import NOTHING_REPLACED, Replaced
+from genericdp.core.memory.remembered import NOTHING_REPLACED, Replaced
 from genericdp.core.usb_port import UsbPort
 
 #: How the reason of a device begins of which nothing is plugged in.
@@ -71,7 +71,7 @@ class Absence:
         """Why the resource does not offer the device. `is_held`: whether a pod may hold it."""
         if not device.spots:
             return NOTHING_KNOWN
-        # What is at those is another device.
+        # Another device is at the other ones.
         spots = [spot for spot in device.spots if spot not in self._replaced.get(device.id, ())]
         nodes = [node for spot in spots for node in self._nodes_at(spot, device.docks.get(spot))]
         if not nodes and (id_ := self._found_under(device)):

@@ -36,9 +36,8 @@ from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.shared import is_shared_link
 from genericdp.core.memory import fields
 from genericdp.core.memory.answer import Answer, Named
-from genericdp.core.memory.given.left import Replaced
 from genericdp.core.memory.held import HELD, PODS_SETTLE_S, Held, Holding, device_of
-from genericdp.core.memory.remembered import Remembered
+from genericdp.core.memory.remembered import Remembered, Replaced
 from genericdp.core.memory.room import HELD_LINK_LIMIT, ID_LIMIT
 from genericdp.core.rules.name import cdi_kind
 

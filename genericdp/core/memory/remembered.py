@@ -29,6 +29,10 @@ from genericdp.core.inventory.place import (
 )
 from genericdp.core.inventory.plugged import Plugged
 
+#: Devices that have made way for others -> the spots where those are.
+Replaced = Mapping[str, Collection[Spot]]
+NOTHING_REPLACED: Replaced = {}
+
 
 @dataclass(frozen=True, slots=True)
 class Remembered:

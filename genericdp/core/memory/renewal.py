@@ -26,7 +26,7 @@ from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.given import modes, reasons
 from genericdp.core.memory.given.docks import docks_now
-from genericdp.core.memory.given.left import Left
+from genericdp.core.memory.given.left import Left, is_another_with_its_values
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
 from genericdp.core.memory.given.moves import Moves, lost_of
 from genericdp.core.memory.given.units import Units
@@ -110,7 +110,10 @@ class Renewal:
         """Whether a pod holds the id of the device for something else, which it may still have."""
         known = self._held.get(device.id)
         rule = self._offers[resource].resource
-        if known and modes.is_another_unit(known, device, rule, self.units, self._twins):
+        if known and (
+            modes.is_another_unit(known, device, rule, self.units, self._twins)
+            or is_another_with_its_values(known, device, rule, self._ties)
+        ):
             return True
         held = self._with_unit.get(device.unit, ())
         if not known and modes.is_of_another_model(device, held, self._ties):
@@ -198,6 +201,8 @@ class Renewal:
         moves = Moves(known.device, device, known.earlier, self._twins, rule)
         for spot, model in known.spots.items():
             moved[spot] = now = spot if spot in here else self._now_at(spot, model, device, moves)
+            if now is not None and now in self.left.replaced.get(device.id, ()):
+                moved[spot] = now = None  # a device that another pod holds is there
             if now is not None and now not in here:
                 kept.setdefault(now, model)
         docks = docks_now(known, device, moved, self.plugged)

@@ -8,8 +8,10 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory import saved
-from tests.scenes.builders import a_usb_device, a_usb_node
+from genericdp.core.memory.given.left import is_another_with_its_values
+from tests.scenes.builders import a_usb_device, a_usb_node, resources_of
 from tests.scenes.edits import Node, rule
+from tests.scenes.inventories import DOMAIN
 
 EACH, WHOLE, BOTH, KIT = RULES = (
     rule("x", 'identity = ["COLOR"]'),
@@ -31,9 +33,10 @@ def a_unit(
     tty: int = 0,
     plug: int = 1,
     serial: str | None = None,
+    product: str = "6001",
 ) -> list[UdevDevice]:
     """A unit with a tty. `plug` is another number for each time that something was plugged in."""
-    usb = a_usb_device(port, serial=serial, devnum=10 + plug)
+    usb = a_usb_device(port, serial=serial, product=product, devnum=10 + plug)
     node = a_usb_node(
         usb, "tty", f"ttyUSB{tty}", number=f"c 188:{tty}", properties={"COLOR": color, "DEVPATH": f"/{plug}"}
     )
@@ -147,6 +150,57 @@ def test_it_waits_while_what_was_there_may_hang() -> None:
     assert node.look(EACH, usb, tty) == {blue: UNPLUGGED, red: "Healthy"}
 
 
+@pytest.mark.parametrize("serials", [(None, None), ("A", "B")])
+@pytest.mark.parametrize("starts", ["", "same boot", "another boot"])
+def test_of_units_with_the_same_values_a_pod_has_the_one_at_its_port(
+    serials: tuple[str | None, str | None], starts: str
+) -> None:
+    """One comes while that of a pod is away, with one of its nodes, which another pod gets."""
+
+    def ttys(port: str, plug: int, *numbers: int) -> list[UdevDevice]:
+        serial = serials[port == "3"]
+        usb, first = a_unit("red", port, tty=2 * plug, plug=plug, serial=serial)
+        second = a_usb_node(
+            usb,
+            "tty",
+            f"ttyUSB{2 * plug + 1}",
+            interface="01",
+            number=f"c 188:{2 * plug + 1}",
+            properties={"COLOR": "red"},
+        )
+        both = first, replace(second, incarnation=100 * plug + 2)
+        return [usb, *(both[number] for number in numbers)]
+
+    node = Node()
+    second, first = sorted(node.look(EACH, *ttys("1", 1, 0, 1)))
+    node.allocate(first)
+    node.look(EACH)
+    node.look(EACH, *ttys("3", 2, 1))
+    node.allocate(second)
+    node.look(EACH, *ttys("3", 2, 1), *ttys("1", 3, 0, 1))
+    if starts:
+        node.memory = saved.load(saved.dump(node.memory, "same boot"), starts)
+    for _ in range(2):
+        told = node.look(EACH, *ttys("3", 2, 0, 1), *ttys("1", 3, 0, 1))
+        assert (told[second], leads_to(node, second)) == ("Healthy", ["/dev/ttyUSB5"])
+        (waits,) = (id_ for id_, reason in told.items() if reason == f"a pod may still hold it as {first}")
+        assert (told[first], leads_to(node, first)) == (f"its id is now {waits}", [])
+    told = node.look(EACH, *ttys("3", 2, 0, 1), *ttys("1", 3, 0, 1), answer=node.nobody_holds_anything())
+    assert {*told.values()} == {"Healthy"}
+
+
+def test_serial_numbers_have_rules_of_their_own_for_twins() -> None:
+    node = Node()
+    (id_,) = node.look(rule("x"), *a_unit("red", "1", serial="A"))
+    known = node.memory.devices[id_]
+    node.look(rule("x"), *a_unit("red", "2", plug=2, serial="A"))
+    (now,) = node.inventory.offers["example.com/x"].devices
+    ties = {now.unit: now.port}
+    by_serial, by_color = (resources_of(keys, domain=DOMAIN)[0] for keys in (rule("x"), EACH))
+    assert not is_another_with_its_values(known, now, by_serial, ties)
+    assert is_another_with_its_values(known, now, by_color, ties)
+
+
 def test_what_is_left_of_another_unit_may_be_what_its_pod_got() -> None:
     """Udev rules have given one node of the blue device the red value before the rest of it was unplugged."""
     first, second = a_unit("blue", "2", tty=1, plug=2), a_unit("blue", "3", tty=2, plug=3)
@@ -218,3 +272,22 @@ def test_a_unit_stays_that_of_its_pod_while_the_other_one_comes_part_by_part(rul
     assert node.inventory.held_links == {}
     told = node.look(rules, *here, *ttys("blue", "1", 4, 0, 1))
     assert (told, node.inventory.held_links) == ({blue: "Healthy", red: "Healthy"}, {})
+
+
+@pytest.mark.parametrize("is_seen", [False, True])
+@pytest.mark.parametrize("rules", [EACH, WHOLE, BOTH, TWO])
+def test_a_unit_stays_that_of_its_pod_when_another_model_with_the_other_value_comes(
+    rules: str, *, is_seen: bool
+) -> None:
+    """A spare of another model was in the place of the blue unit for a while."""
+    node, blue, red = both_held(rules, *a_unit("blue", "2", plug=2, tty=1, product="6002"), *RED)
+    node.look(rules)
+    node.look(rules, *a_unit("blue", "2", plug=3))
+    if is_seen:
+        node.look(rules)
+    here = a_unit("red", "2", plug=4)
+    assert node.look(rules, *here) == {blue: UNPLUGGED, red: "Healthy"}
+    again = a_unit("blue", "3", plug=5, tty=1, product="6002")
+    for _ in range(2):
+        assert node.look(rules, *here, *again) == {blue: "Healthy", red: "Healthy"}
+        assert node.inventory.held_links == {}

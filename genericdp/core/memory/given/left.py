@@ -5,19 +5,18 @@ The rules of this file:
 * If another unit is at the place now, only the properties tell that the rule names as `identity`.
 * Within a boot, they count only once none of the device nodes is there any more that the pod got: properties
   can change. So they do not count if it is not known which device nodes these were.
+* Several units may have the same values. Then the port says which one a pod got.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 
 from genericdp.core.inventory.offer import Device, Offer
+from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
-from genericdp.core.memory.remembered import Remembered
-
-#: Devices that have made way for others -> the spots where those are.
-Replaced = Mapping[str, Collection[Spot]]
-NOTHING_REPLACED: Replaced = {}
+from genericdp.core.memory.remembered import Remembered, Replaced
+from genericdp.core.rules.resource import Resource
 
 
 class Left:
@@ -44,9 +43,8 @@ class Left:
             return True  # after a boot, another bare node may have its number
         return now is not None and (
             (is_part or _was_at(known, spot))
-            and not self._plugged.is_unread(spot)
+            and self._is_gone(known, spot)
             and _is_wholly_elsewhere(known.device, now)
-            and self._is_gone(known)
             and not now.is_beside(spot, self._offered)
         )
 
@@ -62,12 +60,12 @@ class Left:
             and other is not None
             and device.id in self._held
             and device.id in self._by_properties
-            and any(each[1:3] == spot[1:3] for each in other.spots)
+            and spot[1:3] in {each[1:3] for each in (*other.device.spots, *other.earlier)}
             and _was_at(known, spot)
+            and self._is_gone(known, spot)
+            # It may be offered at other spots, but not where a part of it was.
+            and (id_ not in self._by_id or {*known.device.spots}.isdisjoint(self._by_id[id_].spots))
             and have_other_values(known.device, device)
-            and not self._plugged.is_unread(spot)
-            and self._is_gone(known)
-            and not (id_ in self._by_id and {*known.device.spots}.intersection(self._by_id[id_].spots))
         )
 
     @cached_property
@@ -101,11 +99,27 @@ class Left:
     def _by_id(self) -> Mapping[str, Device]:
         return {device.id: device for device in self._offered}
 
-    def _is_gone(self, known: Remembered) -> bool:
-        """Whether none of the device nodes that a pod got is there any more."""
+    def _is_gone(self, known: Remembered, spot: Spot) -> bool:
+        """Whether none of the device nodes that a pod got is there any more, nor hangs at a spot."""
+        if self._plugged.is_unread(spot):
+            return False
         was = known.device
         knows_nodes = sum(is_of_node(spot) and not spot.serial for spot in was.also) >= len(was.spots)
         return (knows_nodes or not known.is_of_this_boot) and self.nodes.isdisjoint(was.also)
+
+
+def is_another_with_its_values(known: Remembered, device: Device, resource: Resource, ties: Ties) -> bool:
+    """Whether a device is another one than what a pod got under its id, although the values are the same.
+
+    known     what is remembered of the device that the pod got
+    resource  the one that offers the device now
+    ties      of units with the same id: the port of the one that has it
+    """
+    if device.unit not in ties or not isinstance(resource.identity, tuple):
+        return False
+    here = {spot.port for spot in (*device.spots, *device.before)}
+    was = {spot.port for spot in known.spots}
+    return bool(was) and was.isdisjoint(here)
 
 
 def have_other_values(one: Device, other: Device) -> bool:

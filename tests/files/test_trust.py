@@ -302,11 +302,11 @@ def test_what_only_the_service_cannot_write_is_refused(room: Path, writable: str
 
 def test_what_is_not_a_regular_file_is_not_even_opened(room: Path) -> None:
     os.mkfifo(room / "fifo")
+    os.mkfifo(room / "fifo.toml")
     for path in (room / "fifo", room / "in", Path("/"), Path("/dev/zero")):
-        assert refusal(path) == (
-            "is not a regular file",
-            "move or rename it: what ends in .toml must be a file",
-        )
+        assert refusal(path) == ("is not a regular file", "give the path of a TOML file")
+    hint = "move or rename it: what ends in .toml must be a file"
+    assert refusal(room / "fifo.toml") == ("is not a regular file", hint)
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,12 @@ _MOST_ROOM = 1000
 #: Errors of a process that lacks descriptors or memory. They pass, and say nothing about what was asked for.
 SHORTAGES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
+#: What an operator can do if there are too few descriptors.
+MORE_DESCRIPTORS = "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'"
+
 #: What an operator can do about a shortage.
 _CURES = {
-    errno.EMFILE: "raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'",
+    errno.EMFILE: MORE_DESCRIPTORS,
     errno.ENFILE: "raise the sysctl fs.file-max",
     errno.ENOMEM: "free some memory, or raise MemoryMax= of the unit",
     errno.ENOSPC: "free some space on that file system",

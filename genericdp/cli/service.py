@@ -15,6 +15,7 @@ from genericdp.cli import loop
 from genericdp.cli.exit_status import DEAD_MOUNT, FINE
 from genericdp.core.rules.settings import Settings
 from genericdp.daemon import Daemon
+from genericdp.errors import MORE_DESCRIPTORS, GenericdpError
 from genericdp.files.rulefiles import RuleFiles
 from genericdp.kubelet.registration import some_still_stop
 from genericdp.service import mounts, threads
@@ -24,6 +25,9 @@ from genericdp.systemd import Notify
 
 #: How many descriptors are enough for thousands of resources.
 _DESCRIPTORS = 16384
+
+#: With fewer, gRPC may abort the process when it starts, without a word.
+_LEAST_DESCRIPTORS = 64
 
 #: How many threads gRPC takes at most when it starts: one for each processor, up to 16, and a few more.
 THREADS = min(os.cpu_count() or 1, 16) + 4
@@ -40,8 +44,8 @@ _log = log.get(__name__)
 def serve(settings: Settings, rule_files: RuleFiles) -> bool:
     """Serve until SIGTERM or SIGINT. In a pod, returns False if only a new container can go on serving.
 
-    Raises GenericdpError if the daemon cannot start. Without enough threads gRPC would hang for good: the
-    service manager starts the daemon again instead.
+    Raises GenericdpError if the daemon cannot start. Without enough threads, gRPC would hang for good, and
+    without enough descriptors it would abort: the service manager starts the daemon again instead.
     """
     # First of all: the heap that a thread has begun is used again, although that thread has ended.
     keep_small()
@@ -53,9 +57,17 @@ def serve(settings: Settings, rule_files: RuleFiles) -> bool:
 
 
 def _raise_limit_of_descriptors() -> None:
-    """The usual limit of 1024 suits programs that use select(2); each resource needs a few."""
+    """The usual limit of 1024 suits programs that use select(2); each resource needs a few.
+
+    Raises GenericdpError if it is too low and cannot be raised.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if wanted < _LEAST_DESCRIPTORS:
+        raise GenericdpError(
+            f"too few open files: the limit is {wanted}, and at least {_LEAST_DESCRIPTORS} are needed",
+            hint=MORE_DESCRIPTORS,
+        )
     if soft != resource.RLIM_INFINITY and soft < wanted:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 

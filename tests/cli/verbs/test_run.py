@@ -147,6 +147,28 @@ def test_without_threads_it_ends_and_says_so_rather_than_serve_nothing_for_good(
         )
 
 
+#: The unchanged program with one descriptor less than it needs to start.
+WITHOUT_DESCRIPTORS = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (63, 63))
+"""
+
+
+def test_with_too_few_descriptors_it_ends_and_says_so_before_grpc_aborts(short_dir: Path) -> None:
+    with manager(short_dir, changed(WITHOUT_DESCRIPTORS)) as it:
+        _, log = it.process.communicate(timeout=PATIENCE_S)
+        assert it.process.returncode == 1
+        assert log == (
+            "genericdp: error: too few open files: the limit is 63, and at least 64 are needed\n"
+            "  hint: raise the limit of open files: LimitNOFILE= of the unit, or 'ulimit -n'\n"
+        )
+
+
+def test_it_starts_with_as_many_descriptors_as_it_needs(short_dir: Path) -> None:
+    with manager(short_dir, changed(WITHOUT_DESCRIPTORS.replace("63", "64"))) as it:
+        assert it.told("READY=1")
+
+
 #: The program as it is, but what it closes at its end never ends, as gRPC's servers without threads.
 WITHOUT_END = """
 import asyncio

@@ -71,7 +71,7 @@ class Absence:
         """Why the resource does not offer the device. `is_held`: whether a pod may hold it."""
         if not device.spots:
             return NOTHING_KNOWN
-        # Another device is at the other ones.
+        # Another device has taken its place at the rest of its spots.
         spots = [spot for spot in device.spots if spot not in self._replaced.get(device.id, ())]
         nodes = [node for spot in spots for node in self._nodes_at(spot, device.docks.get(spot))]
         if not nodes and (id_ := self._found_under(device)):
@@ -158,7 +158,7 @@ class Absence:
         if any(spot.of_all in self._doubted_homes for spot in device.spots):
             return f"{UNPLUGGED}, {_OR_IN_DOUBT}"
         twins = self._twins.get(device.unit, ()) if device.unit in self._inventory.ties else ()
-        twin = next((each.id for each in twins if each.port != device.port), "")
+        twin = next((each.id for each in twins if each.port != device.port and each.id != device.id), "")
         if not twin:
             return self._why_elsewhere(resource, device) or UNPLUGGED
         at = f" (USB port {port.chain})" if (port := UsbPort.of_exact(device.port)) else ""

@@ -200,9 +200,10 @@ class Renewal:
         kept, moved = dict[Spot, str](), dict[Spot, Spot | None]()
         moves = Moves(known.device, device, known.earlier, self._twins, rule)
         for spot, model in known.spots.items():
-            moved[spot] = now = spot if spot in here else self._now_at(spot, model, device, moves)
-            if now is not None and now in self.left.replaced.get(device.id, ()):
-                moved[spot] = now = None  # a device that another pod holds is there
+            now = spot if spot in here else self._now_at(spot, model, device, moves)
+            # Where a device of another pod has taken its place, it is not.
+            now = None if now in self.left.replaced.get(device.id, ()) else now
+            moved[spot] = now
             if now is not None and now not in here:
                 kept.setdefault(now, model)
         docks = docks_now(known, device, moved, self.plugged)

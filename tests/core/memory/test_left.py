@@ -43,6 +43,15 @@ def a_unit(
     return [replace(usb, incarnation=100 * plug), replace(node, incarnation=100 * plug + 1)]
 
 
+def with_ttys(color: str, port: str, plug: int, *numbers: int, serial: str | None = None) -> list[UdevDevice]:
+    """A unit of which these of its two ttys are bound."""
+    usb, first = a_unit(color, port, tty=2 * plug, plug=plug, serial=serial)
+    name, number = f"ttyUSB{2 * plug + 1}", f"c 188:{2 * plug + 1}"
+    second = a_usb_node(usb, "tty", name, interface="01", number=number, properties={"COLOR": color})
+    both = first, replace(second, incarnation=100 * plug + 2)
+    return [usb, *(both[number] for number in numbers)]
+
+
 BLUE, RED = a_unit("blue", "2", tty=1, plug=2), a_unit("red", "1")
 
 
@@ -158,18 +167,7 @@ def test_of_units_with_the_same_values_a_pod_has_the_one_at_its_port(
     """One comes while that of a pod is away, with one of its nodes, which another pod gets."""
 
     def ttys(port: str, plug: int, *numbers: int) -> list[UdevDevice]:
-        serial = serials[port == "3"]
-        usb, first = a_unit("red", port, tty=2 * plug, plug=plug, serial=serial)
-        second = a_usb_node(
-            usb,
-            "tty",
-            f"ttyUSB{2 * plug + 1}",
-            interface="01",
-            number=f"c 188:{2 * plug + 1}",
-            properties={"COLOR": "red"},
-        )
-        both = first, replace(second, incarnation=100 * plug + 2)
-        return [usb, *(both[number] for number in numbers)]
+        return with_ttys("red", port, plug, *numbers, serial=serials[port == "3"])
 
     node = Node()
     second, first = sorted(node.look(EACH, *ttys("1", 1, 0, 1)))
@@ -187,6 +185,36 @@ def test_of_units_with_the_same_values_a_pod_has_the_one_at_its_port(
         assert (told[first], leads_to(node, first)) == (f"its id is now {waits}", [])
     told = node.look(EACH, *ttys("3", 2, 0, 1), *ttys("1", 3, 0, 1), answer=node.nobody_holds_anything())
     assert {*told.values()} == {"Healthy"}
+
+
+def test_the_text_about_a_unit_that_another_one_is_taken_for_does_not_name_its_own_id() -> None:
+    node = Node()
+    second, first = sorted(node.look(EACH, *with_ttys("red", "1", 1, 0, 1)))
+    for id_ in (first, second):
+        node.allocate(id_)
+    node.look(EACH, *with_ttys("red", "1", 1, 0, 1))
+    node.look(EACH)
+    half, other = with_ttys("red", "2", 2, 0), with_ttys("red", "3", 3, 1)
+    node.look(EACH, *half)
+    node.look(EACH, *half, *other)
+    told = node.look(EACH, *with_ttys("red", "2", 2, 0, 1))
+    assert told[second] == (
+        f"it is unplugged; {first} has the same identity, but there were two such units: "
+        "plug this one in at its old port (USB port 1)"
+    )
+
+
+def test_a_kit_may_be_at_any_port_although_ports_told_its_units_apart_before_an_edit() -> None:
+    node, here = Node(), a_unit("red", "1")
+    node.look(EACH, *here, *a_unit("red", "3", plug=2, tty=1))
+    node.look(EACH, *here)
+    node.look(BOTH, *here)
+    told = node.look(BOTH, *here, answer=node.nobody_holds_anything())
+    (red,) = (id_ for id_, reason in told.items() if reason == "Healthy")
+    node.allocate(red)
+    node.look(BOTH, *here)
+    assert node.look(BOTH)[red] == UNPLUGGED
+    assert node.look(BOTH, *a_unit("red", "2", plug=5))[red] == "Healthy"
 
 
 def test_serial_numbers_have_rules_of_their_own_for_twins() -> None:
@@ -250,19 +278,7 @@ def test_a_unit_is_not_that_of_another_pod_while_a_part_of_that_is_there() -> No
 
 @pytest.mark.parametrize("rules", [WHOLE, BOTH])
 def test_a_unit_stays_that_of_its_pod_while_the_other_one_comes_part_by_part(rules: str) -> None:
-    def ttys(color: str, port: str, plug: int, *numbers: int) -> list[UdevDevice]:
-        usb, first = a_unit(color, port, tty=2 * plug, plug=plug)
-        second = a_usb_node(
-            usb,
-            "tty",
-            f"ttyUSB{2 * plug + 1}",
-            interface="01",
-            number=f"c 188:{2 * plug + 1}",
-            properties={"COLOR": color},
-        )
-        both = first, replace(second, incarnation=100 * plug + 2)
-        return [usb, *(both[number] for number in numbers)]
-
+    ttys = with_ttys
     node, blue, red = both_held(rules, *ttys("blue", "2", 1, 0, 1), *ttys("red", "1", 2, 0, 1))
     node.look(rules)
     here = ttys("red", "2", 3, 0, 1)

@@ -5,7 +5,7 @@ The rules of this file:
 * If another unit is at the place now, only the properties tell that the rule names as `identity`.
 * Within a boot, they count only once none of the device nodes is there any more that the pod got: properties
   can change. So they do not count if it is not known which device nodes these were.
-* Several units may have the same values. Then the port says which one a pod got.
+* Several units may have the same values. Then the port says which one a pod got, unless they form one device.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,6 +16,7 @@ from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, spot_of_node
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered, Replaced
+from genericdp.core.rules.grouping import SameProperty
 from genericdp.core.rules.resource import Resource
 
 
@@ -113,9 +114,10 @@ def is_another_with_its_values(known: Remembered, device: Device, resource: Reso
 
     known     what is remembered of the device that the pod got
     resource  the one that offers the device now
-    ties      of units with the same id: the port of the one that has it
+    ties      of the units that ports tell apart. They never tell apart kits, whose parts may be at several
     """
-    if device.unit not in ties or not isinstance(resource.identity, tuple):
+    is_kit = isinstance(resource.group_by, SameProperty)
+    if device.unit not in ties or is_kit or not isinstance(resource.identity, tuple):
         return False
     here = {spot.port for spot in (*device.spots, *device.before)}
     was = {spot.port for spot in known.spots}

@@ -95,7 +95,7 @@ class Plugged:
 
         Or what has never been read on USB, where the kernel does not answer while a driver probes a unit.
         """
-        return (spot.serial, spot.within) in self.coming() or self.has_strangers()
+        return (spot.serial, spot.within) in self.coming() or bool(self.strangers())
 
     def coming(self) -> frozenset[tuple[str, str]]:
         """Serial number and place in its unit of each device node that udev has not finished with."""
@@ -105,11 +105,11 @@ class Plugged:
             if not all(node.initialized for node in nodes)
         )
 
-    def has_strangers(self) -> bool:
-        """Whether there is a unit on USB of which nothing has ever been read."""
+    def strangers(self) -> Collection[tuple[str, str]]:
+        """The units on USB of which nothing has ever been read: see `unit_on_usb`."""
         unread = {unit for path in self.unread if (unit := unit_on_usb(path)) is not None}
         nodes = (node for group in self.groups.values() for node in group)
-        return not unread <= ({unit_on_usb(node.sys_path) for node in nodes} if unread else unread)
+        return unread.difference(unit_on_usb(node.sys_path) for node in (nodes if unread else ()))
 
     def units(self) -> Iterator[tuple[str, str]]:
         """The port and serial number of what is plugged in, more than once if it has several nodes."""

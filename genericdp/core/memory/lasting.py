@@ -26,6 +26,7 @@ from genericdp.core.inventory.place import Spot, locate, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.given.ports import ports_of
+from genericdp.core.memory.given.units import Apart
 from genericdp.core.memory.memory import Memory, Unit
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.usb_port import Pairs
@@ -172,6 +173,14 @@ def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: 
         stayed = {unit: then for unit, then in since.items() if now - then >= TWO_AFTER_S and unit in units}
         beside[path] = {**stayed, **{unit: since.get(unit, now) for unit in here}}
     return replace(memory, unread=beside)
+
+
+def apart_from_unread(memory: Memory, now: float) -> Apart:
+    """The remembered units that are not what cannot be read: each was there beside it for a minute."""
+    return {
+        path: frozenset(unit[:2] for unit, since in beside.items() if now - since >= TWO_AFTER_S)
+        for path, beside in memory.unread.items()
+    }
 
 
 def with_maybe(

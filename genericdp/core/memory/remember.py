@@ -32,7 +32,7 @@ from genericdp.core.memory.answered import (
 )
 from genericdp.core.memory.given.parts import with_not_given
 from genericdp.core.memory.held import learn, with_lost
-from genericdp.core.memory.lasting import TWO_AFTER_S
+from genericdp.core.memory.lasting import TWO_AFTER_S, apart_from_unread
 from genericdp.core.memory.memory import Memory
 from genericdp.core.memory.remembered import Remembered, docks_of, models_of, without_numbers
 from genericdp.core.memory.renamed import after_upgrade, leading, still_renamed
@@ -69,7 +69,8 @@ def remember(
     memory = memory if answer is None else _told(memory, answer, inventory.offers)
     held, held_devices = memory.held, memory.held_devices
     unknown, forget = _unknown(memory, answer, plugged), answer is not None and answer.complete
-    renewal = Renewal(with_lost(memory.devices, unknown, inventory.offers), held, plugged, inventory)
+    every = with_lost(memory.devices, unknown, inventory.offers)
+    renewal = Renewal(every, held, plugged, inventory, apart_from_unread(memory, now))
     gone = _by_resource({**unknown, **memory.devices, **renewal.ambiguous})
     unread = Unread(memory.devices, held, inventory, renewal, memory.apart)
     others, refusals = list[str](), list[Refusal]()

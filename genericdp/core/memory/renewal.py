@@ -29,7 +29,7 @@ from genericdp.core.memory.given.docks import docks_now
 from genericdp.core.memory.given.left import Left, is_another_with_its_values
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
 from genericdp.core.memory.given.moves import Moves, lost_of
-from genericdp.core.memory.given.units import Units
+from genericdp.core.memory.given.units import Apart, Units
 from genericdp.core.memory.held import Held, links_to_keep
 from genericdp.core.memory.remembered import Remembered, Whereabouts, ids_by_spot, siblings_of
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT, has_no_room
@@ -40,7 +40,12 @@ class Renewal:
     """Compares present devices with what is remembered of them."""
 
     def __init__(
-        self, devices: Mapping[str, Remembered], held: Held, plugged: Plugged, inventory: Inventory
+        self,
+        devices: Mapping[str, Remembered],
+        held: Held,
+        plugged: Plugged,
+        inventory: Inventory,
+        apart: Apart,
     ) -> None:
         """`devices` are all that are remembered, `inventory` what the rules make of what is plugged in."""
         self.devices, self._given = devices, held
@@ -49,7 +54,7 @@ class Renewal:
         for holding in held.values():
             self._resources[holding.device] = holding.resource
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
-        self.plugged, self.units = plugged, Units(plugged)
+        self.plugged, self.units = plugged, Units(plugged, apart)
         self.left = Left(devices, self._is_shared.keys(), self._offers, plugged)
         #: Devices that have only gained a node which another pod may hold: id -> what that pod holds.
         self.also_held: dict[str, str] = {}
@@ -130,7 +135,7 @@ class Renewal:
 
     def _leads_elsewhere(self, known: Remembered, device: Device, resource: str) -> bool:
         """Whether a link of a held device leads to another node now, or may."""
-        if leads_to_another(known, device, self.nodes, self.plugged.stayed):
+        if leads_to_another(known, device, self.left.nodes, self.plugged.stayed):
             return True
         if not (led := known.led):
             return False
@@ -156,11 +161,6 @@ class Renewal:
             for link in both
             if led[link].of_all not in was_there and not self.left.is_elsewhere(device.id, led[link])
         )
-
-    @property
-    def nodes(self) -> frozenset[Spot]:
-        """The device nodes that are plugged in (`spot_of_node`)."""
-        return self.left.nodes
 
     def renewed(self, resource: str, device: Device) -> Remembered:
         """What is remembered of a device, with every link that it ever had: a node may be missing now."""
@@ -198,7 +198,7 @@ class Renewal:
         has_lost = any(is_of_path(spot) and spot not in here for spot in known.device.spots)
         may_have = (*known.earlier, *(known.also if has_lost or known.is_of_this_boot else ()))
         numbers = [spot for spot in may_have if is_of_number(spot) and not is_of_node(spot)]
-        numbers += still_plugged((*known.also, *known.earlier), self.nodes)
+        numbers += still_plugged((*known.also, *known.earlier), self.left.nodes)
         kept, moved = dict[Spot, str](), dict[Spot, Spot | None]()
         moves = Moves(known.device, device, known.earlier, self._twins, rule)
         for spot, model in known.spots.items():

@@ -906,3 +906,48 @@ def test_a_unit_may_be_what_hangs_in_its_socket_before_it_is_gone_from_there(
         node.now += TWO_AFTER_S
     node.look(rules, *a_unit("3", 1, 2))
     assert node.links()[link] is None
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("rules", RULES[:2])
+def test_a_unit_that_moves_is_not_what_hung_beside_it_for_a_minute(rules: str, *, restarts: bool) -> None:
+    """Then a unit with its serial number that comes to its old port is another one."""
+    node, link = held(rules, *a_unit("1", 0, 1))
+    hangs = unread(a_unit("3", 9, 9)[:1])
+    for passed_s in (0.0, TWO_AFTER_S):
+        node.now += passed_s
+        node.look(rules, *a_unit("1", 0, 1), unread=hangs)
+    if restarts:
+        restart(node)
+        node.look(rules, *a_unit("1", 0, 1), unread=hangs)
+        assert "Healthy" not in node.look(rules, *a_unit("2", 0, 2), unread=hangs).values()
+        return
+    told = node.look(rules, *a_unit("2", 0, 2), unread=hangs)
+    assert ([*told.values()], node.links()[link]) == (["Healthy"], "/dev/ttyUSB0")
+    node.look(rules, *a_unit("2", 0, 2), *a_unit("1", 1, 3), unread=hangs)
+    assert node.links()[link] == "/dev/ttyUSB0"
+
+
+@pytest.mark.parametrize("rules", RULES[:2])
+def test_a_unit_that_moves_may_be_what_began_to_hang_less_than_a_minute_ago(rules: str) -> None:
+    node, _ = held(rules, *a_unit("1", 0, 1))
+    hangs = unread(a_unit("3", 9, 9)[:1])
+    node.look(rules, *a_unit("1", 0, 1), unread=hangs)
+    node.now += TWO_AFTER_S - 2
+    for _ in range(2):
+        assert [*node.look(rules, *a_unit("2", 0, 2), unread=hangs).values()] == ["it is unplugged"]
+        node.now += TWO_AFTER_S
+
+
+def test_what_hung_beside_one_unit_for_a_minute_may_be_another_one() -> None:
+    """Pods have both units of a kit. The one that comes at another port was away when something hung."""
+    kit = rule("x", 'group_by = "all"')
+    first, second = a_unit("1", 0, 1), a_unit("2", 1, 2, serial="B")
+    node, _ = held(kit, *first, *second)
+    node.look(kit, *second)
+    hangs = unread(a_unit("4", 9, 9)[:1])
+    for _ in range(3):
+        node.look(kit, *second, unread=hangs)
+        node.now += TWO_AFTER_S
+    told = node.look(kit, *second, *a_unit("3", 0, 3), unread=hangs)
+    assert "Healthy" not in told.values()

@@ -3,7 +3,7 @@
 The rules of this file:
 
 * As long as udev has not finished with what looks like a unit, or it has never been read, that may be the
-  unit, wherever it is.
+  unit, wherever it is. It is not what hung beside the unit for a minute.
 * A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
   has a node that needs no driver, and which is not the one that the pod got.
 * A device may have many units, each with many former ports. Their pairs are too many to compare one by one.
@@ -12,7 +12,7 @@ The rules of this file:
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
-from genericdp.core.buses.port import are_two_docks, dock_of, is_hub, model_of
+from genericdp.core.buses.port import are_two_docks, dock_of, is_hub, model_of, unit_on_usb
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.place import USB_NODE, Spot
@@ -24,6 +24,9 @@ from genericdp.core.usb_port import UsbPort
 
 _WHY_LACKING = "{0}, which lacks its device node: bind a driver to {0}, or unplug it"
 
+#: The path of a unit that cannot be read -> the port and serial number of each unit that it is not.
+Apart = Mapping[str, Collection[tuple[str, str]]]
+
 #: Where nodes were, and where they may be now: each of them at any of these spots.
 Move = tuple[Sequence[Spot], Sequence[Spot]]
 
@@ -34,9 +37,10 @@ class Units:
     lacking  the ids that wait for such a unit -> what is the matter with it, and what to do
     """
 
-    def __init__(self, plugged: Plugged) -> None:
+    def __init__(self, plugged: Plugged, apart: Apart) -> None:
         self.lacking: dict[str, str] = {}
         self._plugged = plugged
+        self._apart = {unit_on_usb(path): units for path, units in apart.items()}
         self._lack_at: dict[tuple[Spot, str], Sequence[UdevDevice]] = {}
         self._lack_anywhere: dict[tuple[Spot, str], Sequence[UdevDevice]] = {}
 
@@ -53,7 +57,8 @@ class Units:
         if known is not None and known.device is now:
             return None
         moves: Sequence[Move]
-        if known is not None and known.device.spots:
+        is_known = known is not None and known.device.spots != ()
+        if known is not None and is_known:
             moves = _moves(known, now, resource)
         else:
             moves = [((spot,), (spot,)) for spot in now.spots if spot.serial]
@@ -65,7 +70,8 @@ class Units:
         is_open = any(
             (before.serial, before.within) in self._coming for befores, _ in moves for before in befores
         )
-        return "" if is_open or (moves and self._has_strangers) else None
+        had = {before[:2] for befores, _ in moves for before in befores}
+        return "" if is_open or self._may_be_unread(had, is_known=is_known) else None
 
     def _may_be(
         self,
@@ -130,9 +136,19 @@ class Units:
     def _coming(self) -> frozenset[tuple[str, str]]:
         return self._plugged.coming()
 
+    def _may_be_unread(self, had: Collection[tuple[str, str]], *, is_known: bool) -> bool:
+        """Whether one of these units, by port and serial number, may be one that has never been read.
+
+        is_known  whether they are what a pod got, and not just like it
+        """
+        return any(
+            not is_known or not {*had}.issubset(self._apart.get(stranger, ()))
+            for stranger in (self._strangers if had else ())
+        )
+
     @cached_property
-    def _has_strangers(self) -> bool:
-        return self._plugged.has_strangers()
+    def _strangers(self) -> Collection[tuple[str, str]]:
+        return self._plugged.strangers()
 
     @cached_property
     def _on_usb(self) -> Mapping[tuple[str, str], Sequence[tuple[str, UdevDevice]]]:

@@ -221,7 +221,7 @@ class _Others:
         if ports and not any(map(self._renewal.plugged.is_taken, unit)):
             return False  # another unit has taken its place
         ports = {spot.port for spot in mine if not is_of_number(spot)}
-        there = self._renewal.nodes.intersection(
+        there = self._renewal.left.nodes.intersection(
             spot._replace(serial="") for spot in (*known.also, *known.earlier) if is_of_node(spot)
         )
         is_unread = any(map(self._renewal.plugged.is_unread, mine))

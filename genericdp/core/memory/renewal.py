@@ -125,9 +125,7 @@ class Renewal:
             return True
         if device.id not in self._is_shared or (known is not None and known.device is device):
             return False
-        # Properties tell the device, whatever model it is.
-        is_told = isinstance(rule.identity, tuple)
-        if known and not is_told and modes.is_that_of_another_pod(known, device, held):
+        if known and modes.is_that_of_another_pod(known, device, held):
             return True
         if known and (self._leads_elsewhere(known, device, resource) or has_no_room(known, device)):
             return True

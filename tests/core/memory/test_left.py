@@ -43,11 +43,9 @@ def a_unit(
     return [replace(usb, incarnation=100 * plug), replace(node, incarnation=100 * plug + 1)]
 
 
-def with_ttys(
-    color: str, port: str, plug: int, *numbers: int, serial: str | None = None, product: str = "6001"
-) -> list[UdevDevice]:
+def with_ttys(color: str, port: str, plug: int, *numbers: int, serial: str | None = None) -> list[UdevDevice]:
     """A unit of which these of its two ttys are bound."""
-    usb, first = a_unit(color, port, tty=2 * plug, plug=plug, serial=serial, product=product)
+    usb, first = a_unit(color, port, tty=2 * plug, plug=plug, serial=serial)
     name, number = f"ttyUSB{2 * plug + 1}", f"c 188:{2 * plug + 1}"
     second = a_usb_node(usb, "tty", name, interface="01", number=number, properties={"COLOR": color})
     both = first, replace(second, incarnation=100 * plug + 2)
@@ -229,17 +227,6 @@ def test_serial_numbers_have_rules_of_their_own_for_twins() -> None:
     by_serial, by_color = (resources_of(keys, domain=DOMAIN)[0] for keys in (rule("x"), EACH))
     assert not is_another_with_its_values(known, now, by_serial, ties)
     assert is_another_with_its_values(known, now, by_color, ties)
-
-
-def test_a_unit_is_that_of_its_pods_although_another_model_with_its_values_was_there_in_part() -> None:
-    node, there = Node(), with_ttys("blue", "2", 1, 0, 1, serial="A", product="6002")
-    for id_ in sorted(node.look(EACH, *there)):
-        node.allocate(id_)
-    node.look(EACH, *there)
-    node.look(EACH)
-    node.look(EACH, *with_ttys("blue", "2", 2, 0, serial="A"))
-    node.look(EACH)
-    assert {*node.look(EACH, *with_ttys("blue", "1", 3, 0, 1, serial="A")).values()} == {"Healthy"}
 
 
 def test_what_is_left_of_another_unit_may_be_what_its_pod_got() -> None:

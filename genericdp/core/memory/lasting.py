@@ -166,13 +166,29 @@ def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: 
         if unit[:2] not in memory.there
     }
     beside: dict[str, Mapping[Unit, float]] = {}
+    moved = _moved(memory, before) if before.unread else {}
     for path in unread:
         since = before.unread.get(path, {})
+        # A unit at another port is the one that was there beside it before.
+        since = {**{unit: since[was] for unit, was in moved.items() if was in since}, **since}
         here = [unit for unit in units if unit not in maybe or not maybe[unit] <= {path}]
         # What has left since stays if it was there for a minute.
         stayed = {unit: then for unit, then in since.items() if now - then >= TWO_AFTER_S and unit in units}
         beside[path] = {**stayed, **{unit: since.get(unit, now) for unit in here}}
     return replace(memory, unread=beside)
+
+
+def _moved(memory: Memory, before: Memory) -> Mapping[Unit, Unit]:
+    """The units that devices have taken along to another port in a step -> what they were before."""
+    moved: dict[Unit, Unit] = {}
+    for id_, known in memory.devices.items():
+        was = before.devices.get(id_)
+        if was is None or was is known:
+            continue
+        now, then = {*_units_of([known])}, {*_units_of([was])}
+        left = {unit[1:]: unit for unit in then - now}
+        moved.update((unit, left[unit[1:]]) for unit in now - then if unit[1:] in left)
+    return moved
 
 
 def apart_from_unread(memory: Memory, now: float) -> Apart:

@@ -951,3 +951,21 @@ def test_what_hung_beside_one_unit_for_a_minute_may_be_another_one() -> None:
         node.now += TWO_AFTER_S
     told = node.look(kit, *second, *a_unit("3", 0, 3), unread=hangs)
     assert "Healthy" not in told.values()
+
+
+@by_all
+def test_a_unit_that_moves_and_comes_back_is_still_not_what_hung_beside_it(rules: str) -> None:
+    node, link = held(rules, *a_unit("1", 0, 1))
+    hangs = unread(a_unit("3", 9, 9)[:1])
+    for passed_s in (0.0, TWO_AFTER_S):
+        node.now += passed_s
+        node.look(rules, *a_unit("1", 0, 1), unread=hangs)
+    for plug, port in enumerate("214", 2):
+        told = node.look(rules, *a_unit(port, 0, plug), unread=hangs)
+        assert ({*told.values()}, node.links()[link]) == ({"Healthy"}, "/dev/ttyUSB0")
+    node.look(rules, unread=hangs)
+    clone = a_unit("3", 9, 9)
+    node.look(rules, *clone)
+    assert node.links()[link] is None
+    node.look(rules, *clone, *a_unit("4", 0, 5))
+    assert node.links()[link] == "/dev/ttyUSB0"

@@ -70,7 +70,7 @@ class Units:
         is_open = any(
             (before.serial, before.within) in self._coming for befores, _ in moves for before in befores
         )
-        had = {before[:2] for befores, _ in moves for before in befores}
+        had = frozenset(before[:2] for befores, _ in moves for before in befores)
         return "" if is_open or self._may_be_unread(had, is_known=is_known) else None
 
     def _may_be(
@@ -136,15 +136,15 @@ class Units:
     def _coming(self) -> frozenset[tuple[str, str]]:
         return self._plugged.coming()
 
-    def _may_be_unread(self, had: Collection[tuple[str, str]], *, is_known: bool) -> bool:
+    def _may_be_unread(self, had: frozenset[tuple[str, str]], *, is_known: bool) -> bool:
         """Whether one of these units, by port and serial number, may be one that has never been read.
 
         is_known  whether they are what a pod got, and not just like it
         """
-        return any(
-            not is_known or not {*had}.issubset(self._apart.get(stranger, ()))
-            for stranger in (self._strangers if had else ())
-        )
+        if not had or not self._strangers:
+            return False
+        apart = (self._apart.get(stranger, ()) for stranger in self._strangers)
+        return not is_known or not all(had.issubset(units) for units in apart)
 
     @cached_property
     def _strangers(self) -> Collection[tuple[str, str]]:

@@ -169,7 +169,7 @@ def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: 
     moved = _moved(memory, before) if before.unread else {}
     for path in unread:
         since = before.unread.get(path, {})
-        # A unit at another port is the one that was there beside it before.
+        # A unit that has moved has been beside it since the same time as before.
         since = {**{unit: since[was] for unit, was in moved.items() if was in since}, **since}
         here = [unit for unit in units if unit not in maybe or not maybe[unit] <= {path}]
         # What has left since stays if it was there for a minute.
@@ -179,7 +179,7 @@ def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: 
 
 
 def _moved(memory: Memory, before: Memory) -> Mapping[Unit, Unit]:
-    """The units that devices have taken along to another port in a step -> what they were before."""
+    """The units of devices that are at another port than before a step -> what they were there."""
     moved: dict[Unit, Unit] = {}
     for id_, known in memory.devices.items():
         was = before.devices.get(id_)
@@ -187,7 +187,9 @@ def _moved(memory: Memory, before: Memory) -> Mapping[Unit, Unit]:
             continue
         now, then = {*_units_of([known])}, {*_units_of([was])}
         left = {unit[1:]: unit for unit in then - now}
-        moved.update((unit, left[unit[1:]]) for unit in now - then if unit[1:] in left)
+        # Of several that are alike, nobody can tell which one has moved where.
+        if len(left) == len(then - now):
+            moved.update((unit, left[unit[1:]]) for unit in now - then if unit[1:] in left)
     return moved
 
 

@@ -194,6 +194,25 @@ def test_what_came_since_at_another_port_is_known_at_the_former_one() -> None:
     assert node.inventory.links() == links
 
 
+@pytest.mark.parametrize("goes_back", [False, True])
+@pytest.mark.parametrize("rules", [ANY, rule("x", 'group_by = "usb_device"')], ids=["each", "card"])
+def test_a_doubt_about_a_card_does_not_count_at_the_port_of_its_twin(rules: str, *, goes_back: bool) -> None:
+    """More ports come at another one than the twin has that is away."""
+    node, few = Node(), {0: 4, 1: 5}
+    node.look(rules, *a_card("1", few, 10), *a_card("2", EVERY, 20))
+    mine = {"/dev/ttyUSB4", "/dev/ttyUSB5"}
+    links = {link: path for link, path in node.inventory.links().items() if path in mine}
+    for id_ in node.look(rules, *a_card("1", few, 10), *a_card("2", EVERY, 20)):
+        node.allocate(id_)
+    node.look(rules, *a_card("2", EVERY, 20))
+    node.look(rules)
+    node.look(rules, *a_card("4", EVERY, 30))
+    other = a_card("2", EVERY, 40) if goes_back else a_card("4", EVERY, 30)
+    node.look(rules, *other)
+    node.look(rules, *a_card("1", few, 50), *other)
+    assert links.items() <= node.inventory.links().items()
+
+
 def test_a_card_leaves_the_numbers_of_its_twin_alone() -> None:
     """Both have one serial number. One of them has more ports of its own."""
     node = Node()

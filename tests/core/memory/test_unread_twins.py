@@ -969,3 +969,32 @@ def test_a_unit_that_moves_and_comes_back_is_still_not_what_hung_beside_it(rules
     assert node.links()[link] is None
     node.look(rules, *clone, *a_unit("4", 0, 5))
     assert node.links()[link] == "/dev/ttyUSB0"
+
+
+@pytest.mark.parametrize("rules", RULES[:2])
+def test_a_unit_that_comes_in_the_socket_of_what_hangs_may_be_that(rules: str) -> None:
+    def in_a_socket(port: str, plug: int) -> list[UdevDevice]:
+        usb = replace(in_socket(port, serial="S", shift=SHIFT, devnum=10 + plug), incarnation=100 * plug)
+        return with_tty(usb, 0)
+
+    node, _ = held(rules, *in_a_socket("1", 1))
+    hangs = sockets.unread(in_socket("2", fast=True, serial="S", shift=SHIFT))
+    for _ in range(2):
+        node.look(rules, *in_a_socket("1", 1), unread=hangs)
+        node.now += TWO_AFTER_S
+    assert "Healthy" not in node.look(rules, *in_a_socket("2", 2), unread=hangs).values()
+    assert "Healthy" in node.look(rules, *in_a_socket("3", 3), unread=hangs).values()
+
+
+def test_nobody_can_tell_which_of_two_units_of_a_kit_has_moved_where() -> None:
+    """They have one serial number. One of them has not been beside what hangs for a minute."""
+    kit = rule("x", 'group_by = "all"')
+    first, second = a_unit("1", 0, 1), a_unit("2", 1, 2)
+    node, hangs = Node(), unread(a_unit("5", 9, 9)[:1])
+    node.look(kit, *first, *second)
+    node.look(kit, *first, unread=hangs)
+    node.now += TWO_AFTER_S
+    node.look(kit, *first, *second, unread=hangs)
+    node.look(kit, *a_unit("3", 0, 3), *a_unit("4", 1, 4), unread=hangs)
+    now = node.now
+    assert {*node.memory.unread[hangs[0]].values()} == {now}

@@ -3,7 +3,7 @@
 The rules of this file:
 
 * As long as udev has not finished with what looks like a unit, or it has never been read, that may be the
-  unit, wherever it is. It is not what hung beside the unit for a minute.
+  unit, wherever it is. But what has hung for a minute beside the unit that a pod got is another one.
 * A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
   has a node that needs no driver, and which is not the one that the pod got.
 * A device may have many units, each with many former ports. Their pairs are too many to compare one by one.
@@ -57,8 +57,10 @@ class Units:
         if known is not None and known.device is now:
             return None
         moves: Sequence[Move]
-        is_known = known is not None and known.device.spots != ()
-        if known is not None and is_known:
+        # What hangs where the device is now may be any unit.
+        is_known = False
+        if known is not None and known.device.spots:
+            is_known = not any(map(self._plugged.is_unread, now.spots))
             moves = _moves(known, now, resource)
         else:
             moves = [((spot,), (spot,)) for spot in now.spots if spot.serial]
@@ -139,12 +141,12 @@ class Units:
     def _may_be_unread(self, had: frozenset[tuple[str, str]], *, is_known: bool) -> bool:
         """Whether one of these units, by port and serial number, may be one that has never been read.
 
-        is_known  whether they are what a pod got, and not just like it
+        is_known  whether they are what a pod got, and not just like it, and nothing hangs where they are now
         """
         if not had or not self._strangers:
             return False
-        apart = (self._apart.get(stranger, ()) for stranger in self._strangers)
-        return not is_known or not all(had.issubset(units) for units in apart)
+        apart = [self._apart.get(stranger, ()) for stranger in self._strangers]
+        return not (is_known and all(map(had.issubset, apart)))
 
     @cached_property
     def _strangers(self) -> Collection[tuple[str, str]]:

@@ -998,3 +998,24 @@ def test_nobody_can_tell_which_of_two_units_of_a_kit_has_moved_where() -> None:
     node.look(kit, *a_unit("3", 0, 3), *a_unit("4", 1, 4), unread=hangs)
     now = node.now
     assert {*node.memory.unread[hangs[0]].values()} == {now}
+
+
+@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("rules", RULES[:2])
+def test_a_twin_does_not_get_the_id_while_the_unit_of_a_pod_waits_in_a_socket(
+    rules: str, *, moves: bool
+) -> None:
+    def unit(port: str, plug: int) -> list[UdevDevice]:
+        usb = replace(in_socket(port, serial="S", shift=SHIFT, devnum=10 + plug), incarnation=100 * plug)
+        return with_tty(usb, plug)
+
+    there = "3" if moves else "1"
+    beside = with_tty(in_socket(there, fast=True, product="6010", shift=SHIFT), 7)
+    node, link = held(rules, *unit("1", 1))
+    node.look(rules, *beside, *(unit("1", 1) if moves else ()))
+    node.look(rules, *beside, *unit(there, 2))
+    assert node.links()[link] is None
+    for _ in range(2):
+        node.look(rules, *beside, *unit(there, 2), *unit("2", 3))
+        assert node.links()[link] != "/dev/ttyUSB3"
+        node.now += 2 * TWO_AFTER_S

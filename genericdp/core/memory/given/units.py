@@ -2,8 +2,9 @@
 
 The rules of this file:
 
-* As long as udev has not finished with what looks like a unit, or it has never been read, that may be the
-  unit, wherever it is. But what has hung for a minute beside the unit that a pod got is another one.
+* As long as udev has not finished with what looks like a unit, or it waits beside another one in a socket of
+  USB 3, or has never been read, that may be the unit, wherever it is. But what has hung for a minute beside
+  the unit that a pod got is another one.
 * A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
   has a node that needs no driver, and which is not the one that the pod got.
 * A device may have many units, each with many former ports. Their pairs are too many to compare one by one.
@@ -136,7 +137,7 @@ class Units:
 
     @cached_property
     def _coming(self) -> frozenset[tuple[str, str]]:
-        return self._plugged.coming()
+        return self._plugged.coming() | self._plugged.waiting()
 
     def _may_be_unread(self, had: frozenset[tuple[str, str]], *, is_known: bool) -> bool:
         """Whether one of these units, by port and serial number, may be one that has never been read.

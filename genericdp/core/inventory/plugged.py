@@ -108,13 +108,14 @@ class Plugged:
             if not all(node.initialized for node in nodes)
         )
 
-    def waiting(self) -> frozenset[tuple[str, str]]:
-        """As `coming`, of each device node of a unit with a serial number that is `new`."""
-        return frozenset(
-            (spot.serial, spot.within)
-            for spot, nodes in (self.groups.items() if self.new else ())
-            if spot.serial and any(usb_above(node.sys_path) in self.new for node in nodes)
-        )
+    def waiting(self) -> Mapping[tuple[str, str], Collection[str]]:
+        """As `coming`, the models of the device nodes of units with serial numbers that are `new`."""
+        found: dict[tuple[str, str], set[str]] = {}
+        for spot, nodes in self.groups.items() if self.new else ():
+            models = {locate(node).model for node in nodes if usb_above(node.sys_path) in self.new}
+            if spot.serial and models:
+                found.setdefault((spot.serial, spot.within), set()).update(models)
+        return found
 
     def strangers(self) -> Collection[tuple[str, str]]:
         """The units on USB of which nothing has ever been read: see `unit_on_usb`."""

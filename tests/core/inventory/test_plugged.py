@@ -292,8 +292,8 @@ def test_only_units_with_serial_numbers_that_are_new_in_their_sockets_may_be_wha
     units = [a_usb_device(port, serial=serial) for port, serial in (("1", "S"), ("2", None), ("3", "T"))]
     plugged = plugged_of(units)
     new = [unit.sys_path for unit in units[:2]]
-    assert plugged.with_unread({}, new).waiting() == {("S", "usb")}
-    assert plugged.with_unread({}).waiting() == frozenset()
+    assert plugged.with_unread({}, new).waiting() == {("S", "usb"): {"0403:6001"}}
+    assert plugged.with_unread({}).waiting() == {}
 
 
 def test_one_that_has_always_been_alone_needs_no_memory_of_siblings() -> None:

@@ -1019,3 +1019,21 @@ def test_a_twin_does_not_get_the_id_while_the_unit_of_a_pod_waits_in_a_socket(
         node.look(rules, *beside, *unit(there, 2), *unit("2", 3))
         assert node.links()[link] != "/dev/ttyUSB3"
         node.now += 2 * TWO_AFTER_S
+
+
+def test_a_unit_does_not_wait_for_another_model_with_its_serial_number_in_a_socket() -> None:
+    """The parts of a dock share one, and come one by one. No rule takes the one that is new in its socket."""
+
+    def part(port: str, plug: int, product: str, *, fast: bool = False) -> list[UdevDevice]:
+        usb = in_socket(port, fast=fast, serial="S", product=product, shift=SHIFT, devnum=10 + plug)
+        return with_tty(replace(usb, incarnation=100 * plug), plug)
+
+    rules = "".join(rule(n, match=f'{{ SUBSYSTEM = "tty", ID_MODEL_ID = "{n}" }}') for n in ("6001", "6015"))
+    node, link = held(rules, *part("1.2", 1, "6015"))
+    node.look(rules)
+    half = part("2.1", 2, "6001", fast=True)
+    node.look(rules, *half)
+    other = part("2.1", 3, "6010")
+    node.look(rules, *half, *other)
+    node.look(rules, *half, *other, *part("2.2", 4, "6015"))
+    assert node.links()[link] == "/dev/ttyUSB4"

@@ -16,7 +16,7 @@ from functools import cached_property
 from genericdp.core.buses.port import are_two_docks, dock_of, is_hub, model_of, unit_on_usb
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import USB_NODE, Spot
+from genericdp.core.inventory.place import USB_NODE, Spot, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.grouping import Nearest, SameProperty
@@ -70,11 +70,15 @@ class Units:
             if unit := self._may_be(befores, spots, told_by, known):
                 self.lacking[now.id] = _WHY_LACKING.format(unit)
                 return f"; that unit may be {self.lacking[now.id]}"
-        is_open = any(
-            (before.serial, before.within) in self._coming for befores, _ in moves for before in befores
-        )
-        had = frozenset(before[:2] for befores, _ in moves for before in befores)
-        return "" if is_open or self._may_be_unread(had, is_known=is_known) else None
+        had = {
+            before: "" if known is None else known.spots.get(before, "")
+            for each, _ in moves
+            for before in each
+        }
+        if any(spot[1:3] in self._coming or self._may_wait(spot, model) for spot, model in had.items()):
+            return ""
+        units = frozenset(before[:2] for before in had)
+        return "" if self._may_be_unread(units, is_known=is_known) else None
 
     def _may_be(
         self,
@@ -137,7 +141,15 @@ class Units:
 
     @cached_property
     def _coming(self) -> frozenset[tuple[str, str]]:
-        return self._plugged.coming() | self._plugged.waiting()
+        return self._plugged.coming()
+
+    @cached_property
+    def _waiting(self) -> Mapping[tuple[str, str], Collection[str]]:
+        return self._plugged.waiting()
+
+    def _may_wait(self, spot: Spot, model: str) -> bool:
+        """Whether the unit of a model that was at a spot may be one that waits beside another one."""
+        return any(may_be_model(model, other) for other in self._waiting.get(spot[1:3], ()))
 
     def _may_be_unread(self, had: frozenset[tuple[str, str]], *, is_known: bool) -> bool:
         """Whether one of these units, by port and serial number, may be one that has never been read.

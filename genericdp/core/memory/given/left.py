@@ -72,7 +72,9 @@ class Left:
     @cached_property
     def replaced(self) -> Replaced:
         """Those of the devices that pods hold."""
-        told = [id_ for id_ in self._held if id_ in self._devices and self._devices[id_].device.key_hash]
+        # Asked in every step, and hardly any rule names properties.
+        held = self._held if self._by_properties else ()
+        told = [id_ for id_ in held if id_ in self._devices and self._devices[id_].device.key_hash]
         there = {spot: device for device in (self._offered if told else ()) for spot in device.spots}
         found: dict[str, list[Spot]] = {}
         for id_ in told:

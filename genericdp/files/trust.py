@@ -260,12 +260,9 @@ def _read(path: str) -> tuple[bytes, bool]:
         if stat.S_ISCHR(status.st_mode) and status.st_rdev == _DEV_NULL:
             return b"", False
         if not stat.S_ISREG(status.st_mode):
-            is_rule = path.endswith(".toml")
-            hint = (
-                "move or rename it: what ends in .toml must be a file"
-                if is_rule
-                else "give the path of a TOML file"
-            )
+            hint = "give the path of a TOML file"
+            if path.endswith(".toml"):
+                hint = "move or rename it: what ends in .toml must be a file"
             raise _problem(path, "is not a regular file", hint)
         if status.st_size > SIZE_LIMIT:
             raise _problem(path, f"is larger than {SIZE_LIMIT >> 20} MiB", "split it into several files")

@@ -228,6 +228,17 @@ operations = st.one_of(
 histories = st.lists(operations, max_size=15)
 
 
+def after(rules: str, history: list[tuple[object, ...]]) -> Machine:
+    """The machine, with its daemon running, after a history in which udev calls no unit otherwise."""
+    machine = Machine(rules)
+    machine.begin()
+    for name, *arguments in history:
+        if name not in ("exchange", "rename", "upgrade"):
+            getattr(machine, str(name))(*arguments)
+    machine.start_daemon()
+    return machine
+
+
 @example("nodes", [("upgrade",), ("exchange", "a", "b")])
 @example("groups", [("upgrade",), ("rename", "a", "c"), ("exchange", "a", "b")])
 @given(st.sampled_from(sorted(RULES)), histories)
@@ -247,12 +258,7 @@ def test_no_container_gets_a_node_that_another_one_has(rules: str, history: list
 def test_each_container_gets_its_unit_again_once_all_are_plugged_in_wherever_they_are(
     rules: str, history: list[tuple[object, ...]]
 ) -> None:
-    machine = Machine(rules)
-    machine.begin()
-    for name, *arguments in history:
-        if name not in ("exchange", "rename", "upgrade"):
-            getattr(machine, str(name))(*arguments)
-    machine.start_daemon()
+    machine = after(rules, history)
     for unit in NAMES:
         if unit not in machine.plugged:
             machine.plug(unit, "1", 0)
@@ -264,11 +270,6 @@ def test_each_container_gets_its_unit_again_once_all_are_plugged_in_wherever_the
 def test_a_container_gets_its_unit_again_wherever_that_is_although_others_are_unplugged(
     rules: str, history: list[tuple[object, ...]]
 ) -> None:
-    machine = Machine(rules)
-    machine.begin()
-    for name, *arguments in history:
-        if name not in ("exchange", "rename", "upgrade"):
-            getattr(machine, str(name))(*arguments)
-    machine.start_daemon()
+    machine = after(rules, history)
     behind = {unit: machine.unit_behind(id_) for unit, id_ in machine.ids.items()}
     assert behind == {unit: unit if unit in machine.plugged else None for unit in NAMES}

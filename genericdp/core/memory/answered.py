@@ -224,7 +224,7 @@ def held_links(
     may share a device.
 
     moved     where units of held devices are that have another id at another port
-    replaced  `Left.replaced`: what is there is another unit
+    replaced  `Left.replaced`: other devices have taken these spots
     """
     alone = {id_: each.device for id_, each in held.items() if not each.shared and id_ != each.device}
     mine = {id_: devices[id_] for id_ in {each.device for each in held.values()} if id_ in devices}

@@ -109,7 +109,7 @@ class Plugged:
         )
 
     def waiting(self) -> Mapping[tuple[str, str], Collection[str]]:
-        """As `coming`, the models of the device nodes of units with serial numbers that are `new`."""
+        """The models of what is `new` and has a serial number, by serial number and place in the unit."""
         found: dict[tuple[str, str], set[str]] = {}
         for spot, nodes in self.groups.items() if self.new else ():
             models = {locate(node).model for node in nodes if usb_above(node.sys_path) in self.new}

@@ -169,7 +169,7 @@ def with_unread(memory: Memory, before: Memory, unread: Mapping[str, str], now: 
     moved = _moved(memory, before) if before.unread else {}
     for path in unread:
         since = before.unread.get(path, {})
-        # A unit that has moved has been beside it since the same time as before.
+        # A unit that has moved has been beside it for as long as it was before.
         since = {**{unit: since[was] for unit, was in moved.items() if was in since}, **since}
         here = [unit for unit in units if unit not in maybe or not maybe[unit] <= {path}]
         # What has left since stays if it was there for a minute.

@@ -122,11 +122,10 @@ def number(
     here = elsewhere(now)
     were = home.left if is_in_doubt else {each: gone(numbers) for each, numbers in home.left.items()}
     left = {each: here if home.is_same else _not_seen(then, doubtful) for each, then in were.items()}
-    if are_more:
-        # The other port may be that of a twin.
-        is_unit = not has_twin(past.twins, spot)
-        doubted = _doubted(home.apart, left, new, past, told) if is_unit else {}
-        left = {**doubted, **(left if is_unit and home.is_same else {})}
+    if are_more and has_twin(past.twins, spot):
+        left = {}  # the other port may be that of the twin
+    elif are_more:
+        left = {**_doubted(home.apart, left, new, past, told), **(left if home.is_same else {})}
     return Numbered(
         numbers,
         now,

@@ -58,10 +58,10 @@ class Units:
         if known is not None and known.device is now:
             return None
         moves: Sequence[Move]
-        # What hangs where the device is now may be any unit.
-        is_known = False
+        apart: Mapping[tuple[str, str] | None, Collection[tuple[str, str]]] = {}
         if known is not None and known.device.spots:
-            is_known = not any(map(self._plugged.is_unread, now.spots))
+            # What hangs where the device is now may be any unit.
+            apart = {} if any(map(self._plugged.is_unread, now.spots)) else self._apart
             moves = _moves(known, now, resource)
         else:
             moves = [((spot,), (spot,)) for spot in now.spots if spot.serial]
@@ -78,7 +78,8 @@ class Units:
         if any(spot[1:3] in self._coming or self._may_wait(spot, model) for spot, model in had.items()):
             return ""
         units = frozenset(before[:2] for before in had)
-        return "" if self._may_be_unread(units, is_known=is_known) else None
+        strangers = (apart.get(stranger, ()) for stranger in self._strangers)
+        return None if all(map(units.issubset, strangers)) else ""
 
     def _may_be(
         self,
@@ -150,16 +151,6 @@ class Units:
     def _may_wait(self, spot: Spot, model: str) -> bool:
         """Whether the unit of a model that was at a spot may be one that waits beside another one."""
         return any(may_be_model(model, other) for other in self._waiting.get(spot[1:3], ()))
-
-    def _may_be_unread(self, had: frozenset[tuple[str, str]], *, is_known: bool) -> bool:
-        """Whether one of these units, by port and serial number, may be one that has never been read.
-
-        is_known  whether they are what a pod got, and not just like it, and nothing hangs where they are now
-        """
-        if not had or not self._strangers:
-            return False
-        apart = [self._apart.get(stranger, ()) for stranger in self._strangers]
-        return not (is_known and all(map(had.issubset, apart)))
 
     @cached_property
     def _strangers(self) -> Collection[tuple[str, str]]:

@@ -108,13 +108,12 @@ class Plugged:
             if not all(node.initialized for node in nodes)
         )
 
-    def waiting(self) -> Mapping[tuple[str, str], Collection[str]]:
-        """The models of what is `new` and has a serial number, by serial number and place in the unit."""
-        found: dict[tuple[str, str], set[str]] = {}
+    def waiting(self) -> Mapping[tuple[str, str], Sequence[UdevDevice]]:
+        """As `coming`, the device nodes of what is `new`, by serial number and place in the unit."""
+        found: dict[tuple[str, str], list[UdevDevice]] = {}
         for spot, nodes in self.groups.items() if self.new else ():
-            models = {locate(node).model for node in nodes if usb_above(node.sys_path) in self.new}
-            if spot.serial and models:
-                found.setdefault((spot.serial, spot.within), set()).update(models)
+            if mine := [node for node in nodes if usb_above(node.sys_path) in self.new]:
+                found.setdefault((spot.serial, spot.within), []).extend(mine)
         return found
 
     def strangers(self) -> Collection[tuple[str, str]]:

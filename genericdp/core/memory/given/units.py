@@ -16,7 +16,7 @@ from functools import cached_property
 from genericdp.core.buses.port import are_two_docks, dock_of, is_hub, model_of, unit_on_usb
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import USB_NODE, Spot, may_be_model
+from genericdp.core.inventory.place import USB_NODE, Spot, locate, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.grouping import Nearest, SameProperty
@@ -75,7 +75,7 @@ class Units:
             for each, _ in moves
             for before in each
         }
-        if any(spot[1:3] in self._coming or self._may_wait(spot, model) for spot, model in had.items()):
+        if any(spot[1:3] in self._coming for spot in had) or self._may_wait(had, now, told_by):
             return ""
         units = frozenset(before[:2] for before in had)
         strangers = (apart.get(stranger, ()) for stranger in self._strangers)
@@ -145,12 +145,18 @@ class Units:
         return self._plugged.coming()
 
     @cached_property
-    def _waiting(self) -> Mapping[tuple[str, str], Collection[str]]:
+    def _waiting(self) -> Mapping[tuple[str, str], Sequence[UdevDevice]]:
         return self._plugged.waiting()
 
-    def _may_wait(self, spot: Spot, model: str) -> bool:
-        """Whether the unit of a model that was at a spot may be one that waits beside another one."""
-        return any(may_be_model(model, other) for other in self._waiting.get(spot[1:3], ()))
+    def _may_wait(self, had: Mapping[Spot, str], now: Device, told_by: Collection[str]) -> bool:
+        """Whether a unit that waits beside another one may be one of these, of a model and at a spot each."""
+        here = [node for spot in now.spots for node in self._plugged.nodes_at(spot)] if self._waiting else []
+        return any(
+            may_be_model(model, locate(node).model)
+            and not any(_differ(name, node, mine) for name in told_by for mine in here)
+            for spot, model in (had.items() if here else ())
+            for node in self._waiting.get(spot[1:3], ())
+        )
 
     @cached_property
     def _strangers(self) -> Collection[tuple[str, str]]:

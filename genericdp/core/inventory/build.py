@@ -15,6 +15,7 @@ from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.claims import Claim, Claims
 from genericdp.core.inventory.compose import Composer
 from genericdp.core.inventory.group import (
+    WHY_NEW,
     Group,
     Member,
     empty_group,
@@ -23,12 +24,12 @@ from genericdp.core.inventory.group import (
     in_common,
     is_told_by_properties,
 )
-from genericdp.core.inventory.identity import Identity, UnidentifiedError, assign
+from genericdp.core.inventory.identity import Identity, Speller, UnidentifiedError, assign
 from genericdp.core.inventory.inventory import Inventory, Refusal
 from genericdp.core.inventory.naming.links import links_of
 from genericdp.core.inventory.offer import Device, Offer, in_order
 from genericdp.core.inventory.past import NO_PAST, Past, Ties, Twins, value_of, with_twins
-from genericdp.core.inventory.place import Spot
+from genericdp.core.inventory.place import Place, Spot
 from genericdp.core.inventory.plugged import Alike, Told
 from genericdp.core.inventory.shared import shared_nodes
 from genericdp.core.inventory.sorting import Nodes, Sorting
@@ -95,6 +96,7 @@ class Builder:
             doubted={id_: mine for draft in drafts for id_, mine in draft.doubted.items()},
             untold={id_: lost for draft in drafts for id_, lost in draft.untold.items()},
             waiting=tuple(device.id for draft in drafts if draft.waits for device in draft.offer.devices),
+            new={unit: places for draft in drafts for unit, places in draft.new.items()},
         )
 
     def _told(self, open_: frozenset[str], past: Past) -> Told:
@@ -104,7 +106,7 @@ class Builder:
         for resource in self.resources:
             nodes = self._sorting.of[resource.name]
             if is_told_by_properties(resource) and not nodes.taken.keys().isdisjoint(open_):
-                identified, _ = self._identified(resource, nodes)
+                identified, _, _ = self._identified(resource, nodes)
                 identities = [identity for _, identity in identified]
                 assigned = assign(resource.name, identities, self._domain, past, self._count_at)
                 for (group, identity), ids in zip(identified, assigned.alike, strict=True):
@@ -131,19 +133,24 @@ class Builder:
 
     def _identified(
         self, resource: Resource, nodes: Nodes
-    ) -> tuple[list[tuple[Group, Identity]], list[Refusal]]:
-        """The groups of the nodes that a resource takes, and the refusals of the other nodes."""
+    ) -> tuple[list[tuple[Group, Identity]], list[tuple[Group, Identity]], list[Refusal]]:
+        """The groups of the nodes that a resource takes, those that are new, and the refusals."""
         groups, refusals = gather(resource, nodes.taken.values(), self.claims)
         identified: list[tuple[Group, Identity]] = []
+        new: list[tuple[Group, Identity]] = []
         for group in groups:
             try:
                 identity = identity_of(group)
                 spots = self.claims.plugged.with_homes(identity.spots)
                 identity = replace(identity, twins=twins_of(group, identity), spots=spots)
-                identified.append((group, identity))
+                if group.is_new:
+                    new.append((group, identity))
+                    refusals += group.refusals(WHY_NEW)
+                else:
+                    identified.append((group, identity))
             except UnidentifiedError as error:
                 refusals += group.refusals(str(error))
-        return identified, refusals
+        return identified, new, refusals
 
     def _siblings_of(self, nodes: Nodes) -> Mapping[str, tuple[Spot, int]]:
         """The spots of those that have siblings, or had some, with how many there may be: by sys path."""
@@ -168,7 +175,7 @@ class Builder:
         siblings: Mapping[str, tuple[Spot, int]],
         past: Past,
     ) -> "_Draft":
-        identified, refusals = self._identified(resource, nodes)
+        identified, new, refusals = self._identified(resource, nodes)
         identities = [identity for _, identity in identified]
         assigned = assign(resource.name, identities, self._domain, past, self._count_at)
         composer = Composer(resource, self._answer)
@@ -217,7 +224,17 @@ class Builder:
             doubted=assigned.doubted,
             untold=assigned.untold,
             waits=shared.waits,
+            new=self._places_of(resource, new),
         )
+
+    def _places_of(
+        self, resource: Resource, groups: Iterable[tuple[Group, Identity]]
+    ) -> Mapping[str, Sequence[Place]]:
+        """The plain ids of units -> the places of their device nodes in these groups."""
+        spell, found = Speller(resource.name, self._domain), dict[str, list[Place]]()
+        for group, identity in groups:
+            found.setdefault(spell.unit(identity), []).extend(member.place for member in group.members)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +252,7 @@ class _Draft:
     links     see `plain` of `naming.links.Links`; `forged` and `models` likewise
     unknown, of_several  see `past.Past`
     waits     see `SharedNodes`
+    new       see `Inventory`
     """
 
     changes: int
@@ -258,6 +276,7 @@ class _Draft:
     doubted: Mapping[str, Sequence[str]]
     untold: Mapping[str, Sequence[str]]
     waits: bool
+    new: Mapping[str, Sequence[Place]]
 
     def still_holds(self, nodes: Nodes, siblings: Mapping[str, tuple[Spot, int]], past: Past) -> bool:
         """Whether these nodes, siblings and memories would give the same draft."""

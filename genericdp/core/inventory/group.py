@@ -41,7 +41,7 @@ _NO_PORT = (
     "its serial number identifies it"
 )
 
-_WHY_NEW = (
+WHY_NEW = (
     "it has appeared beside another unit in the same USB socket, and may be that unit at another speed; "
     "if both stay and can be read, this is decided in a minute"
 )
@@ -95,12 +95,14 @@ class Group:
              share a property, or nothing but the resource
     value    the value of the property
     members  in the order of their places
+    is_new   whether each has appeared beside another unit in its USB socket: then they make no device yet
     """
 
     resource: Resource
     subject: tuple[UdevDevice, Place] | None
     value: str = ""
     members: list[Member] = field(default_factory=list)
+    is_new: bool = False
 
     def refusals(self, reason: str) -> list[Refusal]:
         """A refusal for each of its nodes."""
@@ -111,20 +113,19 @@ def gather(
     resource: Resource, devices: Iterable[UdevDevice], claims: Claims
 ) -> tuple[list[Group], list[Refusal]]:
     """The groups of the device nodes that a resource takes, and the refusals of the other nodes."""
-    groups: dict[str, Group] = {}
+    groups: dict[tuple[str, bool], Group] = {}
     refusals: list[Refusal] = []
     for device in devices:
         common = in_common(resource.group_by, device)
         if reason := why_refused(device, resource):
             refusals.append(_refusal(resource, device, reason))
-        elif claims.sockets.new and usb_above(device.sys_path) in claims.sockets.new:
-            refusals.append(_refusal(resource, device, _WHY_NEW))
         elif common is None:
             refusals.append(_refusal(resource, device, _why_no_group(resource.group_by)))
         else:
-            key = common if isinstance(common, str) else common.sys_path
+            is_new = bool(claims.sockets.new) and usb_above(device.sys_path) in claims.sockets.new
+            key = common if isinstance(common, str) else common.sys_path, is_new
             if key not in groups:
-                groups[key] = empty_group(resource, common, claims)
+                groups[key] = replace(empty_group(resource, common, claims), is_new=is_new)
             groups[key].members.append(Member(claims.on(device)[0], device, claims.place(device)))
     for group in groups.values():
         if len(group.members) > 1:

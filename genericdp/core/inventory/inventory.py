@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from genericdp.core.inventory.offer import Device, Health, Node, Offer
 from genericdp.core.inventory.past import NO_TWINS, Ties, Twins
+from genericdp.core.inventory.place import Place
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -76,6 +77,8 @@ class Inventory:
     held_links      more links, which no pod gets: to the nodes of held ids whose links lead nowhere
     conflicts       exclusive device nodes that other resources share
     twins           what twins have in common that have been seen side by side
+    new             the plain ids of units that have appeared beside others in their USB sockets and are not
+                    offered yet -> where their device nodes are
     """
 
     offers: Mapping[str, Offer] = field(default_factory=dict)
@@ -92,6 +95,7 @@ class Inventory:
     doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
     untold: Mapping[str, Sequence[str]] = field(default_factory=dict)
     twins: Twins = NO_TWINS
+    new: Mapping[str, Sequence[Place]] = field(default_factory=dict)
 
     def refused_until_pods_go(self, resource: str) -> dict[str, str]:
         """The ids of the resource whose devices are plugged in and not offered until pods have gone; why."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from genericdp.core.buses.port import Dock, are_two_docks, dock_of, may_be_at, unit_on_usb, usb_above
+from genericdp.core.buses.port import Dock, are_two_docks, dock_of, may_be_at, unit_on_usb
 from genericdp.core.device import VIRTUAL, UdevDevice
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Seen, Siblings, Value
@@ -51,7 +51,6 @@ class Plugged:
     homes     the spots of siblings -> those at other ports where they may have been before
     unread    the paths of what cannot be read, and may be plugged in all the same
     beside    the paths that units among them would have at the other ports of their sockets of USB 3
-    new       the sys paths of units that have appeared beside others in their sockets of USB 3, and wait
     anew      spots with numbers that have begun anew: what had them before may be any of the siblings
     stayed    the spot that siblings share -> those that certainly are the same nodes as in the look before
     """
@@ -64,7 +63,6 @@ class Plugged:
     homes: Mapping[Spot, Sequence[Spot]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     beside: frozenset[str] = frozenset()
-    new: frozenset[str] = frozenset()
     anew: frozenset[Spot] = frozenset()
     stayed: Mapping[Spot, Collection[int]] = field(default_factory=dict)
 
@@ -88,10 +86,9 @@ class Plugged:
         """Whether something that cannot be read may be at a spot, at either port of its socket."""
         return any(may_be_at(spot.port, path) for path in (*self.unread, *self.beside))
 
-    def with_unread(self, unread: Mapping[str, str], new: Iterable[str] = ()) -> "Plugged":
-        """The same, and what cannot be read: see `UnreadError.paths`; and what is new in sockets."""
-        beside = frozenset(unread.values()) - {""}
-        return replace(self, unread=frozenset(unread), beside=beside, new=frozenset(new))
+    def with_unread(self, unread: Mapping[str, str]) -> "Plugged":
+        """The same, and what cannot be read: see `UnreadError.paths`."""
+        return replace(self, unread=frozenset(unread), beside=frozenset(unread.values()) - {""})
 
     def is_coming(self, spot: Spot) -> bool:
         """Whether the unit that was at a spot may be what udev has not finished with, wherever that is.
@@ -107,14 +104,6 @@ class Plugged:
             for spot, nodes in self.groups.items()
             if not all(node.initialized for node in nodes)
         )
-
-    def waiting(self) -> Mapping[tuple[str, str], Sequence[UdevDevice]]:
-        """As `coming`, the device nodes of what is `new`, by serial number and place in the unit."""
-        found: dict[tuple[str, str], list[UdevDevice]] = {}
-        for spot, nodes in self.groups.items() if self.new else ():
-            if mine := [node for node in nodes if usb_above(node.sys_path) in self.new]:
-                found.setdefault((spot.serial, spot.within), []).extend(mine)
-        return found
 
     def strangers(self) -> Collection[tuple[str, str]]:
         """The units on USB of which nothing has ever been read: see `unit_on_usb`."""

@@ -54,7 +54,7 @@ class Renewal:
         for holding in held.values():
             self._resources[holding.device] = holding.resource
             self._is_shared[holding.device] = holding.shared and self._is_shared.get(holding.device, True)
-        self.plugged, self.units = plugged, Units(plugged, apart)
+        self.plugged, self.units = plugged, Units(plugged, apart, inventory.new)
         self.left = Left(devices, self._is_shared.keys(), self._offers, plugged)
         #: Devices that have only gained a node which another pod may hold: id -> what that pod holds.
         self.also_held: dict[str, str] = {}

@@ -67,7 +67,7 @@ def take_inventory(
     # What is known of a device that does not answer is kept, so it is there.
     past = replace(memory.past, unknown=lost, of_several=several, unread=frozenset(unread) - devices.keys())
     built = builder.build(devices, past)
-    plugged = builder.claims.plugged.with_unread(unread, builder.claims.sockets.new)
+    plugged = builder.claims.plugged.with_unread(unread)
     complete, after = remember(built, memory, now, answer, plugged)
     after = replace(after, is_untold=memory.is_untold, there=frozenset(plugged.units()))
     if plugged.in_doubt or memory.doubtful:

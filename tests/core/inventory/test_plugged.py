@@ -288,13 +288,5 @@ def test_nothing_is_remembered_of_siblings_that_no_remembered_device_has() -> No
     assert both.remembered([Spot("elsewhere", "", "if00")]) == {}
 
 
-def test_what_is_new_in_its_socket_is_known_by_its_serial_number_and_place() -> None:
-    units = [a_usb_device(port, serial=serial) for port, serial in (("1", "S"), ("2", None), ("3", "T"))]
-    plugged = plugged_of(units)
-    new = [unit.sys_path for unit in units[:2]]
-    assert plugged.with_unread({}, new).waiting() == {("S", "usb"): [units[0]], ("", "usb"): [units[1]]}
-    assert plugged.with_unread({}).waiting() == {}
-
-
 def test_one_that_has_always_been_alone_needs_no_memory_of_siblings() -> None:
     assert plugged_of([A]).remembered([at(0)]) == {}

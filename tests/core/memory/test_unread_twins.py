@@ -43,11 +43,6 @@ def with_tty(usb: UdevDevice, number: int) -> list[UdevDevice]:
     return [usb, a_usb_node(usb, "tty", f"ttyUSB{number}", number=f"c 188:{number}")]
 
 
-def with_key(value: str, devices: list[UdevDevice]) -> list[UdevDevice]:
-    usb, tty = devices
-    return [usb, replace(tty, properties={**tty.properties, "KEY": value})]
-
-
 def restart(node: Node, boot: str = "boot") -> None:
     node.memory = resumed(saved.load(saved.dump(node.memory, "boot"), boot), node.now)
 
@@ -1003,63 +998,3 @@ def test_nobody_can_tell_which_of_two_units_of_a_kit_has_moved_where() -> None:
     node.look(kit, *a_unit("3", 0, 3), *a_unit("4", 1, 4), unread=hangs)
     now = node.now
     assert {*node.memory.unread[hangs[0]].values()} == {now}
-
-
-BY_KEY = [rule("x", 'identity = ["KEY"]'), rule("x", 'group_by = "KEY"')]
-
-
-@pytest.mark.parametrize("moves", [False, True])
-@pytest.mark.parametrize(
-    ("rules", "serial"), [*((rules, "S") for rules in (*RULES[:2], *BY_KEY)), *((by, None) for by in BY_KEY)]
-)
-def test_a_twin_does_not_get_the_id_while_the_unit_of_a_pod_waits_in_a_socket(
-    rules: str, serial: str | None, *, moves: bool
-) -> None:
-    def unit(port: str, plug: int) -> list[UdevDevice]:
-        usb = in_socket(port, serial=serial, shift=SHIFT, devnum=10 + plug)
-        return with_key("red", with_tty(replace(usb, incarnation=100 * plug), plug))
-
-    there = "3" if moves else "1"
-    beside = with_key("green", with_tty(in_socket(there, fast=True, product="6010", shift=SHIFT), 7))
-    node, link = held(rules, *unit("1", 1))
-    node.look(rules, *beside, *(unit("1", 1) if moves else ()))
-    node.look(rules, *beside, *unit(there, 2))
-    assert node.links()[link] is None
-    for _ in range(2):
-        node.look(rules, *beside, *unit(there, 2), *unit("2", 3))
-        assert node.links()[link] != "/dev/ttyUSB3"
-        node.now += 2 * TWO_AFTER_S
-
-
-@pytest.mark.parametrize("value", ["green", "red"])
-@pytest.mark.parametrize("serial", ["S", None])
-def test_a_unit_waits_for_what_is_new_in_a_socket_only_if_that_may_have_its_values(
-    serial: str | None, value: str
-) -> None:
-    rules = BY_KEY[0]
-    other = with_key("blue", with_tty(in_socket("3", fast=True, product="6010", shift=SHIFT), 7))
-    node, _ = held(rules, *with_key("red", with_tty(a_usb_device("1", serial=serial), 0)))
-    (id_,) = node.look(rules)
-    node.look(rules, *other)
-    new = with_key(value, with_tty(in_socket("3", serial=serial, shift=SHIFT, devnum=10), 1))
-    node.look(rules, *other, *new)
-    told = node.look(rules, *other, *new, *with_key("red", with_tty(a_usb_device("4", serial=serial), 2)))
-    assert (told[id_] == "Healthy") == (value == "green")
-
-
-def test_a_unit_does_not_wait_for_another_model_with_its_serial_number_in_a_socket() -> None:
-    """The parts of a dock share one, and come one by one. No rule takes the one that is new in its socket."""
-
-    def part(port: str, plug: int, product: str, *, fast: bool = False) -> list[UdevDevice]:
-        usb = in_socket(port, fast=fast, serial="S", product=product, shift=SHIFT, devnum=10 + plug)
-        return with_tty(replace(usb, incarnation=100 * plug), plug)
-
-    rules = "".join(rule(n, match=f'{{ SUBSYSTEM = "tty", ID_MODEL_ID = "{n}" }}') for n in ("6001", "6015"))
-    node, link = held(rules, *part("1.2", 1, "6015"))
-    node.look(rules)
-    half = part("2.1", 2, "6001", fast=True)
-    node.look(rules, *half)
-    other = part("2.1", 3, "6010")
-    node.look(rules, *half, *other)
-    node.look(rules, *half, *other, *part("2.2", 4, "6015"))
-    assert node.links()[link] == "/dev/ttyUSB4"

@@ -2,9 +2,9 @@
 
 The rules of this file:
 
-* As long as udev has not finished with what looks like a unit, or it waits beside another one in a socket of
-  USB 3, or has never been read, that may be the unit, wherever it is. But what has hung for a minute beside
-  the unit that a pod got is another one.
+* As long as udev has not finished with what looks like a unit, or has never been read, that may be the unit,
+  wherever it is. But what has hung for a minute beside the unit that a pod got is another one.
+* So may what is new in a socket of USB 3, if it would get the same id and is of the same model.
 * A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
   has a node that needs no driver, and which is not the one that the pod got.
 * A device may have many units, each with many former ports. Their pairs are too many to compare one by one.
@@ -16,7 +16,7 @@ from functools import cached_property
 from genericdp.core.buses.port import are_two_docks, dock_of, is_hub, model_of, unit_on_usb
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.place import USB_NODE, Spot, locate, may_be_model
+from genericdp.core.inventory.place import USB_NODE, Place, Spot, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered
 from genericdp.core.rules.grouping import Nearest, SameProperty
@@ -38,9 +38,10 @@ class Units:
     lacking  the ids that wait for such a unit -> what is the matter with it, and what to do
     """
 
-    def __init__(self, plugged: Plugged, apart: Apart) -> None:
+    def __init__(self, plugged: Plugged, apart: Apart, new: Mapping[str, Sequence[Place]]) -> None:
+        """`new`: see `Inventory`."""
         self.lacking: dict[str, str] = {}
-        self._plugged = plugged
+        self._plugged, self._new = plugged, new
         self._apart = {unit_on_usb(path): units for path, units in apart.items()}
         self._lack_at: dict[tuple[Spot, str], Sequence[UdevDevice]] = {}
         self._lack_anywhere: dict[tuple[Spot, str], Sequence[UdevDevice]] = {}
@@ -75,7 +76,7 @@ class Units:
             for each, _ in moves
             for before in each
         }
-        if any(spot[1:3] in self._coming for spot in had) or self._may_wait(had, now, told_by):
+        if any(spot[1:3] in self._coming for spot in had) or self._may_be_new(had, known, now):
             return ""
         units = frozenset(before[:2] for before in had)
         strangers = (apart.get(stranger, ()) for stranger in self._strangers)
@@ -144,18 +145,17 @@ class Units:
     def _coming(self) -> frozenset[tuple[str, str]]:
         return self._plugged.coming()
 
-    @cached_property
-    def _waiting(self) -> Mapping[tuple[str, str], Sequence[UdevDevice]]:
-        return self._plugged.waiting()
+    def _may_be_new(self, had: Mapping[Spot, str], known: Remembered | None, now: Device) -> bool:
+        """Whether a unit that is new in its socket may be the one that a pod got.
 
-    def _may_wait(self, had: Mapping[Spot, str], now: Device, told_by: Collection[str]) -> bool:
-        """Whether a unit that waits beside another one may be one of these, of a model and at a spot each."""
-        here = [node for spot in now.spots for node in self._plugged.nodes_at(spot)] if self._waiting else []
+        had  where the nodes of that one were -> its model
+        """
         return any(
-            may_be_model(model, locate(node).model)
-            and not any(_differ(name, node, mine) for name in told_by for mine in here)
-            for spot, model in (had.items() if here else ())
-            for node in self._waiting.get(spot[1:3], ())
+            place.spot[1:3] == spot[1:3]
+            and may_be_model(model, place.model)
+            and not (known is not None and are_two_docks(known.dock_of(spot), place.dock))
+            for place in self._new.get(now.unit, ())
+            for spot, model in had.items()
         )
 
     @cached_property

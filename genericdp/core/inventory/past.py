@@ -68,16 +68,17 @@ _MIXED = -2
 class Seen(NamedTuple):
     """The directory in sysfs where a sibling is, or where it was when it was last seen.
 
-    order        `order_of` the sibling, which ends in its sys path; "" if it was not seen since its number
-                 was a guess
+    order        `order_of` it, which ends in its sys path; "" if it was not seen since its number was a guess
     incarnation  the inode of that directory, if it is there
     is_late      whether its number does not say where it comes in the order. So when several come together,
                  nobody can tell which of them it is
+    model        of its unit (`port.model_of`), if that is on USB; "" if it is not known
     """
 
     order: str = ""
     incarnation: int = _GONE
     is_late: bool = False
+    model: str = ""
 
     @property
     def is_there(self) -> bool:

@@ -23,7 +23,7 @@ def a_sibling(minor: int) -> UdevDevice:
 
 
 A, B, C, D = map(a_sibling, range(4))
-SPOT = locate(A).spot
+SPOT, MODEL = locate(A).spot, locate(A).model
 
 
 def after(before: Plugged, *held: int) -> Past:
@@ -147,7 +147,10 @@ def test_of_those_that_no_pod_holds_only_their_count_is_known_after_others_have_
     """Nobody knows which ones they are. After a guess, a pod could get one under the number of another."""
     one = plugged_of([B], after(plugged_of([], after(plugged_of([A, B])))))
     assert numbers(one) == {"ttyACM1": 0}
-    assert one.siblings[SPOT] == {0: Seen(B.sys_path, 1), 1: Seen(is_late=True)}
+    assert one.siblings[SPOT] == {
+        0: Seen(B.sys_path, 1, model=MODEL),
+        1: Seen(is_late=True, model=MODEL),
+    }
     both = plugged_of([A, B], after(plugged_of([], after(one)), 0))
     assert both.in_doubt == {SPOT: [A, B]}
     assert plugged_of([A], after(plugged_of([], after(one)), 0)).in_doubt == {SPOT: [A]}
@@ -266,7 +269,9 @@ def test_a_missing_number_of_what_comes_one_by_one_is_free_again_unless_a_rememb
 
 def test_all_numbers_are_kept_while_none_of_the_siblings_is_there() -> None:
     nobody = plugged_of([], after(plugged_of([A, B])))
-    assert nobody.remembered([at(1)]) == {SPOT: {0: Seen(A.sys_path), 1: Seen(B.sys_path)}}
+    assert nobody.remembered([at(1)]) == {
+        SPOT: {0: Seen(A.sys_path, model=MODEL), 1: Seen(B.sys_path, model=MODEL)}
+    }
 
 
 @pytest.mark.parametrize(
@@ -279,7 +284,9 @@ def test_numbers_are_kept_where_the_siblings_may_come_unless_they_are_there_or_o
     here = plugged_of([A, B] if are_there else [], after(plugged_of([A, B])))
     kept = here.remembered([], [(OTHER, "0403:6001")], models=models)
     is_kept = not are_there and models.get(SPOT) != ["2341:0042"]
-    assert kept == ({OTHER: {0: Seen(A.sys_path), 1: Seen(B.sys_path)}} if is_kept else {})
+    assert kept == (
+        {OTHER: {0: Seen(A.sys_path, model=MODEL), 1: Seen(B.sys_path, model=MODEL)}} if is_kept else {}
+    )
 
 
 def test_nothing_is_remembered_of_siblings_that_no_remembered_device_has() -> None:

@@ -1,17 +1,24 @@
 """Siblings at a port where another model was: a scanner in place of a keyboard, without serial numbers."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from genericdp.core.device import UdevDevice
+from genericdp.core.memory import saved
 from tests.core.memory.test_siblings_on_boards import Booting
 from tests.scenes.builders import a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
 KEYS = ("", 'group_by = "usb_device"', 'identity = "port"')
 KEYBOARD, SCANNER = "c31c", "0a11"
+ALL_INPUTS = '{ SUBSYSTEM = "input" }'
+KEYBOARDS, SCANNERS = (
+    f'{{ SUBSYSTEM = "input", usb = {{ product = "{product}" }} }}' for product in (KEYBOARD, SCANNER)
+)
 
 
 def hid(
@@ -41,6 +48,75 @@ def test_the_siblings_of_a_unit_do_not_count_once_one_of_another_model_is_in_its
         node.reboot()
 
 
+@pytest.mark.parametrize("serial", [None, "0001"])
+@pytest.mark.parametrize("match", [ALL_INPUTS, KEYBOARDS])
+def test_a_unit_with_one_node_says_nothing_about_siblings_of_another_model_that_come_in_its_place(
+    match: str, serial: str | None
+) -> None:
+    node, rules = Booting(), rule("hid", match=match)
+    node.look(rule("hid", match=ALL_INPUTS), *hid(SCANNER, 1, 1, serial))
+    node.look(rules)
+    node.look(rules, *hid(KEYBOARD, 2, 2, serial))
+    node.allocate(next(link for link, path in node.links().items() if path == "/dev/event1"))
+    node.look(rules)
+    assert {*node.look(rules, *hid(KEYBOARD, 3, 2, serial)).values()} == {"Healthy"}
+
+
+def colored(nodes: Sequence[UdevDevice], colors: str) -> Sequence[UdevDevice]:
+    """The same unit whose event nodes have these colors, one letter each."""
+    usb, *events = nodes
+    pairs = zip(events, colors, strict=True)
+    return usb, *(replace(node, properties={**node.properties, "COLOR": color}) for node, color in pairs)
+
+
+@pytest.mark.parametrize("is_next_boot", [False, True])
+@pytest.mark.parametrize("is_held", [False, True])
+@pytest.mark.parametrize("moves", [False, True])
+@pytest.mark.parametrize("serial", [None, "S"])
+@pytest.mark.parametrize(
+    ("keys", "match"),
+    [
+        *((keys, SCANNERS) for keys in (*KEYS, 'group_by = "all"', 'identity = ["COLOR"]')),
+        *((keys, ALL_INPUTS) for keys in ('identity = ["COLOR"]', 'group_by = "COLOR"')),
+    ],
+)
+def test_siblings_of_a_unit_that_was_there_in_between_keep_no_later_pod_from_its_device(
+    keys: str, match: str, serial: str | None, *, moves: bool, is_held: bool, is_next_boot: bool
+) -> None:
+    """While a pod holds the device, it may count as one of them until the pod has gone."""
+    node, rules = Booting(), rule("hid", keys, match=match)
+    ports = "1212121" if moves else "1111111"
+    scanners = [colored(hid(SCANNER, n, 1, serial, port=port), "r") for n, port in enumerate(ports, 1)]
+    node.look(rules, *scanners[0])
+    if is_held:
+        node.give(rules, *scanners[0])
+    node.look(rules, *colored(hid(KEYBOARD, 11, 2, serial), "bg"))
+    if is_next_boot:
+        node.reboot()
+    node.look(rules, *scanners[1])
+    for before, after in pairwise(scanners[1:]):
+        node.forget(rules, *before)
+        node.give(rules, *before)
+        if is_next_boot:
+            node.reboot()
+        else:
+            node.look(rules)
+        assert "Healthy" in node.look(rules, *after).values()
+        assert "/dev/event0" in node.links().values()
+        assert not node.memory.siblings
+
+
+def test_numbers_of_another_mode_at_another_port_keep_no_pod_from_the_unit() -> None:
+    """A pod gets the unit at the port where it has just come."""
+    node, rules = Booting(), rule("hid", match=SCANNERS)
+    (id_,) = node.look(rules, *hid(SCANNER, 1, 1, "S"))
+    node.look(rules, *hid(KEYBOARD, 2, 2, "S"))
+    node.look(rules, *hid(SCANNER, 3, 1, "S", port="2"))
+    node.allocate(id_)
+    node.look(rules)
+    assert node.look(rules, *hid(SCANNER, 4, 1, "S", port="2")) == {id_: "Healthy"}
+
+
 @pytest.mark.parametrize("product", [KEYBOARD, SCANNER])
 def test_they_count_if_it_is_of_the_same_model_or_a_pod_holds_one_of_them(product: str) -> None:
     node, rules = Booting(), rule("hid", match='{ SUBSYSTEM = "input" }')
@@ -57,19 +133,22 @@ def test_they_count_if_it_is_of_the_same_model_or_a_pod_holds_one_of_them(produc
     assert "Healthy" not in node.look(rules, *hid(product, 3, 1)).values()
 
 
-def test_they_count_if_the_memory_of_an_earlier_release_does_not_say_of_which_model_they_were() -> None:
+@pytest.mark.parametrize("says", [False, True])
+def test_they_count_if_the_memory_of_an_earlier_release_does_not_say_of_which_model_they_were(
+    *, says: bool
+) -> None:
     node, rules = Booting(), rule("hid", match='{ SUBSYSTEM = "input" }')
     node.look(rules, *hid(KEYBOARD, 1, 2))
     node.look(rules)
-    without = {
-        id_: replace(known, device=replace(known.device, models=()))
-        for id_, known in node.memory.devices.items()
-    }
-    node.memory = replace(node.memory, devices=without)
-    node.forget(rules, *hid(KEYBOARD, 2, 1))
-    node.give(rules, *hid(KEYBOARD, 2, 1))
+    document = json.loads(saved.dump(node.memory))
+    del document["sibling_models"]
+    for device in document["devices"].values() if not says else ():
+        del device["models"]
+    node.memory = saved.load(json.dumps(document).encode())
+    node.forget(rules, *hid(SCANNER, 2, 1))
+    node.give(rules, *hid(SCANNER, 2, 1))
     node.look(rules)
-    assert "Healthy" not in node.look(rules, *hid(KEYBOARD, 3, 1)).values()
+    assert ("Healthy" in node.look(rules, *hid(SCANNER, 3, 1)).values()) is says
 
 
 @pytest.mark.parametrize("are_seen", [False, True])

@@ -15,14 +15,13 @@ The rules of this file:
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from genericdp.core.buses.port import model_of
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Known, Past, Seen, Value
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Alike, Told
-from genericdp.core.inventory.siblings.former import At, Former, elsewhere, merged, seen_at
+from genericdp.core.inventory.siblings.former import At, Former, elsewhere, merged, model_at, seen_at
 
 
 class Home(NamedTuple):
@@ -106,21 +105,20 @@ def _others(known: Known, among: Iterable[str], value: Value) -> bool:
 
 def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Home:
     """Where the siblings at a spot were before. `at` is what is plugged in."""
-    seen = {node.sys_path: Seen(order_of(node), node.incarnation) for node in group}
+    seen = {node.sys_path: Seen(order_of(node), node.incarnation, model=model_at(node)) for node in group}
     paths = {each[:2]: path for path, each in seen.items()}
-    home, before, known = spot, seen_at(spot, past, group), past.known_at(spot)
+    home, known = spot, past.known_at(spot)
+    before = seen_at(spot, past, group, are_here=True)
     former = Former(group, spot, past, told, at)
     spots = [*former.spots, *former.unread]
     if paths.keys() <= {each[:2] for each in before.values()}:
         ports = [*former.left(home, before)] if group else []
         return Home(seen, home, before, known, _stayed(before, paths), former=ports)
-    if _are_of_another_model(group, known.values()):
-        before = {}
     is_open = False
     # Where something is remembered at the spot itself, some may have come, and others not yet.
     if spots and not _is_known(spot, past):
         home = spots[0]
-        before = elsewhere(seen_at(home, past, ()))
+        before = elsewhere(seen_at(home, past, group))
         known = past.known_at(home)
         is_open = len({_signature(seen_at(each, past, ())) for each in former.spots or former.unread}) > 1
     left = former.left(home, before)
@@ -155,15 +153,6 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
 
 def _stayed(before: Mapping[int, Seen], paths: Mapping[tuple[str, int], str]) -> Mapping[str, int]:
     return {paths[each[:2]]: number for number, each in before.items() if each[:2] in paths}
-
-
-def _are_of_another_model(group: Iterable[UdevDevice], known: Collection[Known]) -> bool:
-    """Whether all siblings that are remembered were of another model, and no pod holds any of them."""
-    units = [usb for node in group if (usb := node.usb_device) is not None]
-    models = frozenset[str]().union(*(each.models for each in known))
-    if not units or not models or "" in models or any(each.held for each in known):
-        return False
-    return models.isdisjoint(map(model_of, units))
 
 
 def _is_known(spot: Spot, past: Past) -> bool:

@@ -38,9 +38,6 @@ from genericdp.core.inventory.siblings.homes import Home, home_of
 from genericdp.core.inventory.siblings.seats import came_in_order, may_be_others, seats_of
 from genericdp.core.inventory.siblings.unread import unread_among
 
-#: One that has not been seen since its number was a guess.
-NOT_SEEN = Seen(is_late=True)
-
 
 class Numbered(NamedTuple):
     """The siblings at one spot, as in `Plugged`; `in_doubt` are sys paths.
@@ -146,13 +143,18 @@ def _guessed(
     Nothing is known of those that are left but that there were so many. If all come, all begin anew.
     """
     if is_all:
-        return dict.fromkeys(range(len(missing) if count < len(missing) else 0), NOT_SEEN)
+        stay = missing if count < len(missing) else ()
+        return {n: _unseen(before[number]) for n, number in enumerate(stay)}
     return _not_seen(before, missing)
 
 
 def _not_seen(before: Mapping[int, Seen], numbers: Collection[int]) -> Mapping[int, Seen]:
     """What is known of siblings once it is not known any more where those with these numbers were."""
-    return {number: NOT_SEEN if number in numbers else seen for number, seen in before.items()}
+    return {number: _unseen(seen) if number in numbers else seen for number, seen in before.items()}
+
+
+def _unseen(sibling: Seen) -> Seen:
+    return Seen(is_late=True, model=sibling.model)
 
 
 def _with_late(spot: Spot, siblings: Mapping[int, Seen], before: Mapping[int, Seen]) -> Mapping[int, Seen]:

@@ -76,7 +76,12 @@ def _parse(document: Any, boot: str) -> Memory:
         held = dict(_all(devices, shares))
     answered = dict(_parse_answered(entry) for entry in fields.items(document.get("answered", [])))
     renamed = {fields.link(old): fields.link(new) for old, new in document.get("renamed", {}).items()}
-    siblings = _parse_siblings(document.get("siblings", []), document.get("late"), devices.values())
+    siblings = _parse_siblings(
+        document.get("siblings", []),
+        document.get("late"),
+        document.get("sibling_models", []),
+        devices.values(),
+    )
     left = frozenset(map(_parse_unit, fields.items(document.get("left", []))))
     doubtful = dict(map(_parse_doubtful, fields.items(document.get("doubtful", []))))
     if not is_same_boot:
@@ -208,7 +213,7 @@ def _parse_unit(value: Any) -> Unit:
     return Unit(port, serial, model)
 
 
-def _parse_siblings(value: Any, late: Any, devices: Iterable[Remembered]) -> Siblings:
+def _parse_siblings(value: Any, late: Any, models: Any, devices: Iterable[Remembered]) -> Siblings:
     """The numbers of siblings, with those of these devices."""
     siblings: dict[Spot, dict[int, Seen]] = {}
     for *shared, numbers in map(fields.items, fields.items(value)):
@@ -219,6 +224,10 @@ def _parse_siblings(value: Any, late: Any, devices: Iterable[Remembered]) -> Sib
     for spot in _late(late, siblings):
         numbers = siblings[spot.of_all]
         numbers[spot.number] = numbers[spot.number]._replace(is_late=True)
+    for *shared, mine in map(fields.items, fields.items(models)):
+        numbers = siblings[fields.spot(shared)]
+        for number, model in map(fields.items, fields.items(mine)):
+            numbers[number] = numbers[number]._replace(model=fields.text(model))
     # What is saved of siblings is all that is known of them; an earlier release left out some.
     known = frozenset(siblings) if late is not None else frozenset()
     spots = [spot for each in devices for spot in (*each.device.spots, *each.earlier)]

@@ -121,6 +121,7 @@ def _render_the_rest(memory: Memory) -> dict[str, Any]:
             apart={slow: [each.fast, each.is_crossed] for slow, each in memory.apart.items()},
             twins=[list(twin) for twin in sorted(memory.twins)],
             guesses=[list(twin) for twin in sorted(memory.guesses)],
+            sibling_models=_render_models(memory.siblings),
             left=[list(unit) for unit in sorted(memory.left)],
             doubtful=[
                 [*spot[:3], list(each.unit), [list(node) for node in sorted(each.nodes)]]
@@ -166,3 +167,11 @@ def _render_late(siblings: Siblings) -> list[Any]:
         for spot, numbers in siblings.items()
     }
     return [[*spot[:3], numbers] for spot, numbers in sorted(late.items()) if numbers]
+
+
+def _render_models(siblings: Siblings) -> list[Any]:
+    models = {
+        spot: [[number, seen.model] for number, seen in sorted(numbers.items()) if seen.model]
+        for spot, numbers in siblings.items()
+    }
+    return [[*spot[:3], numbers] for spot, numbers in sorted(models.items()) if numbers]

@@ -998,3 +998,19 @@ def test_nobody_can_tell_which_of_two_units_of_a_kit_has_moved_where() -> None:
     node.look(kit, *a_unit("3", 0, 3), *a_unit("4", 1, 4), unread=hangs)
     now = node.now
     assert {*node.memory.unread[hangs[0]].values()} == {now}
+
+
+@pytest.mark.parametrize("keys", ['group_by = "all"', 'group_by = "RIG"'])
+def test_what_a_pod_did_not_get_may_move_while_something_hangs(keys: str) -> None:
+    """The unit that the pod got stays. The other one has joined its kit since."""
+    kit = rule("x", keys)
+    mine, other, moved = (
+        [replace(each, properties={**each.properties, "RIG": "r"}) for each in a_unit(*where)]
+        for where in (("1", 0, 1), ("2", 1, 2, "OTHER"), ("3", 1, 3, "OTHER"))
+    )
+    node, link = held(kit, *mine)
+    node.look(kit, *mine, *other)
+    hangs = unread(a_unit("4", 9, 9)[:1])
+    node.look(kit, *mine, *other, unread=hangs)
+    assert [*node.look(kit, *mine, *moved, unread=hangs).values()] == ["Healthy"]
+    assert node.links()[link] == "/dev/ttyUSB0"

@@ -174,8 +174,7 @@ class Units:
 
 def _moves(known: Remembered, now: Device, resource: Resource) -> Sequence[Move]:
     """Where the links of a device led, and where they lead now: those that lead to another port."""
-    was = known.device
-    led = dict(zip(was.links, was.spots, strict=False))
+    was, led = known.device, known.led
     leads = dict(zip(now.links, now.spots, strict=False))
     if led.keys().isdisjoint(leads) and isinstance(resource.group_by, Nearest):
         moves: list[Move] = [(was.spots, now.spots)]

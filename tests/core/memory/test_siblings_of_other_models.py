@@ -106,15 +106,27 @@ def test_siblings_of_a_unit_that_was_there_in_between_keep_no_later_pod_from_its
         assert not node.memory.siblings
 
 
-def test_numbers_of_another_mode_at_another_port_keep_no_pod_from_the_unit() -> None:
-    """A pod gets the unit at the port where it has just come."""
-    node, rules = Booting(), rule("hid", match=SCANNERS)
-    (id_,) = node.look(rules, *hid(SCANNER, 1, 1, "S"))
-    node.look(rules, *hid(KEYBOARD, 2, 2, "S"))
-    node.look(rules, *hid(SCANNER, 3, 1, "S", port="2"))
-    node.allocate(id_)
+@pytest.mark.parametrize("keys", ["", KEYS[2]])
+@pytest.mark.parametrize("index", [0, 1])
+def test_another_model_with_its_serial_number_says_nothing_about_the_siblings_of_a_held_unit(
+    keys: str, index: int
+) -> None:
+    """Two units with one serial number and ids of their own: the other model comes where neither was."""
+    node, rules = Booting(), rule("hid", keys, match=ALL_INPUTS)
+    one, two = hid(KEYBOARD, 1, 2, "S", first=5), hid(KEYBOARD, 3, 2, "S", port="2")
+    node.look(rules, *one)
+    node.look(rules, *one, *two)
+    node.look(rules, *two)
+    link = next(link for link, path in node.links().items() if path == f"/dev/event{index}")
+    node.allocate(link)
     node.look(rules)
-    assert node.look(rules, *hid(SCANNER, 4, 1, "S", port="2")) == {id_: "Healthy"}
+    node.look(rules, *hid(SCANNER, 5, 1, "S", port="3"))
+    node.look(rules)
+    usb, *events = hid(KEYBOARD, 7, 2, "S", port="2")
+    node.look(rules, usb, events[1])
+    assert node.links()[link] is None
+    node.look(rules, usb, *events)
+    assert node.links()[link] == f"/dev/event{index}"
 
 
 @pytest.mark.parametrize("product", [KEYBOARD, SCANNER])

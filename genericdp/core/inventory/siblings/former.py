@@ -11,7 +11,7 @@ The rules of this file:
   one port may be the same one if exactly one of them has a serial number.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from genericdp.core.buses.port import Dock, dock_of, model_of
 from genericdp.core.buses.video import order_of
@@ -148,30 +148,17 @@ def elsewhere(numbers: Mapping[int, Seen]) -> Mapping[int, Seen]:
     return {number: seen.elsewhere for number, seen in numbers.items()}
 
 
-def seen_at(
-    spot: Spot, past: Past, group: Collection[UdevDevice], *, are_here: bool = False
-) -> Mapping[int, Seen]:
+def seen_at(spot: Spot, past: Past, here: Iterable[UdevDevice]) -> Mapping[int, Seen]:
     """The numbers that are remembered at a spot, and where each was seen.
 
-    group     the siblings that may have been there. If there are any, numbers of another model do not count,
-              unless a pod holds one of those
-    are_here  whether these siblings are plugged in at the spot: one may be the one that was there
+    here  the siblings that are plugged in now: one of them may be the one that was there
     """
-    numbers, known = past.siblings.get(spot), past.known_at(spot)
-    if numbers is None:
-        # A device without siblings is remembered with its device node alone.
-        at = {node.sys_path: node for node in (group if are_here else ())}
-        numbers = {n: _seen(each, at.get(each.sys_path)) for n, each in known.items()}
-    models = frozenset(map(model_at, group))
-    if not models or any(each.held for each in known.values()):
+    numbers = past.siblings.get(spot)
+    if numbers is not None:
         return numbers
-    were = {n: (n in known and known[n].models) or {seen.model} for n, seen in numbers.items()}
-    return {n: seen for n, seen in numbers.items() if "" in were[n] or not models.isdisjoint(were[n])}
-
-
-def model_at(node: UdevDevice) -> str:
-    """The model of the unit on USB that a node belongs to; "" without one."""
-    return "" if node.usb_device is None else model_of(node.usb_device)
+    # A device without siblings is remembered with its device node alone.
+    at = {node.sys_path: node for node in here}
+    return {n: _seen(each, at.get(each.sys_path)) for n, each in past.known_at(spot).items()}
 
 
 def _seen(known: Known, now: UdevDevice | None) -> Seen:

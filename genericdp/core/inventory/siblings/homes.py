@@ -6,8 +6,8 @@ The rules of this file:
   never uses both again before a reboot, so this also holds over a restart of the daemon (`memory.saved`).
 * If it may be one of several ports, the first one counts as long as siblings have the same numbers at all of
   them.
-* Siblings that were of another model say nothing about those that are there now, unless a pod holds one of
-  them: a unit that changes its mode stays at its port.
+* Siblings that were there and of another model say nothing about those that are there now, unless a pod holds
+  one of them: a unit that changes its mode stays at its port.
 * What is found out about a unit with a serial number at one port is remembered at all that it has left. So it
   does not matter at which port it comes next.
 """
@@ -15,13 +15,14 @@ The rules of this file:
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from genericdp.core.buses.port import model_of
 from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.past import Known, Past, Seen, Value
 from genericdp.core.inventory.place import Spot
 from genericdp.core.inventory.plugged import Alike, Told
-from genericdp.core.inventory.siblings.former import At, Former, elsewhere, merged, model_at, seen_at
+from genericdp.core.inventory.siblings.former import At, Former, elsewhere, merged, seen_at
 
 
 class Home(NamedTuple):
@@ -105,10 +106,10 @@ def _others(known: Known, among: Iterable[str], value: Value) -> bool:
 
 def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at: At) -> Home:
     """Where the siblings at a spot were before. `at` is what is plugged in."""
-    seen = {node.sys_path: Seen(order_of(node), node.incarnation, model=model_at(node)) for node in group}
+    seen = {node.sys_path: Seen(order_of(node), node.incarnation, model=_model_at(node)) for node in group}
     paths = {each[:2]: path for path, each in seen.items()}
     home, known = spot, past.known_at(spot)
-    before = seen_at(spot, past, group, are_here=True)
+    before = _of_model(seen, seen_at(spot, past, group), known)
     former = Former(group, spot, past, told, at)
     spots = [*former.spots, *former.unread]
     if paths.keys() <= {each[:2] for each in before.values()}:
@@ -118,7 +119,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     # Where something is remembered at the spot itself, some may have come, and others not yet.
     if spots and not _is_known(spot, past):
         home = spots[0]
-        before = elsewhere(seen_at(home, past, group))
+        before = elsewhere(seen_at(home, past, ()))
         known = past.known_at(home)
         is_open = len({_signature(seen_at(each, past, ())) for each in former.spots or former.unread}) > 1
     left = former.left(home, before)
@@ -153,6 +154,24 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
 
 def _stayed(before: Mapping[int, Seen], paths: Mapping[tuple[str, int], str]) -> Mapping[str, int]:
     return {paths[each[:2]]: number for number, each in before.items() if each[:2] in paths}
+
+
+def _model_at(node: UdevDevice) -> str:
+    return "" if node.usb_device is None else model_of(node.usb_device)
+
+
+def _of_model(
+    here: Mapping[str, Seen], before: Mapping[int, Seen], known: Mapping[int, Known]
+) -> Mapping[int, Seen]:
+    """The numbers at a spot without those of another model than the siblings there now have.
+
+    They may be these siblings in another mode if a pod holds one of them.
+    """
+    models = frozenset([each.model for each in here.values()])
+    if not models or any(each.held for each in known.values()):
+        return before
+    were = {n: (known[n].models if n in known else ()) or (seen.model,) for n, seen in before.items()}
+    return {n: seen for n, seen in before.items() if "" in were[n] or not models.isdisjoint(were[n])}
 
 
 def _is_known(spot: Spot, past: Past) -> bool:

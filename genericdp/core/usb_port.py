@@ -121,7 +121,7 @@ class At:
 
     is_known  whether anything is, at an exact port
     units     what the units at an exact port said that they are
-    unseen    the same of those that were certainly not seen since the last boot
+    unseen    the same of those that were perhaps there when the machine booted, but not seen since
     ports_of  the exact ports of remembered devices that have one of these device nodes
     given     the same of those that pods got since the daemon has started
     apart     the sockets that are apart

@@ -222,9 +222,9 @@ def test_what_is_kept_between_two_rebuilds_never_shows(
         else:
             gone = data.draw(st.sets(st.sampled_from(sorted(devices)))) if devices else set()
             present = {path: device for path, device in devices.items() if path not in gone}
-        inventory = builder.build(present, memory.past)
+        inventory = builder.build(present, memory.past(0.0))
         anew = Builder(rules_, DOMAIN)
-        assert inventory == anew.build(present, memory.past)
+        assert inventory == anew.build(present, memory.past(0.0))
         assert builder.claims.plugged == anew.claims.plugged
         _, memory = remember(inventory, memory, float(now), plugged=builder.claims.plugged)
         if data.draw(st.booleans()):

@@ -55,7 +55,7 @@ class Node:
         self.now += moment.later_s
         built = Builder(self.rules, DOMAIN).build(
             booted(moment.units, moment.boot),
-            self.memory.past,
+            self.memory.past(0.0),
         )
         known = sorted(self.memory.devices)
         held = frozenset(known[n] for n in moment.held if n < len(known)) if moment.knows else None

@@ -31,7 +31,7 @@ names = st.text(alphabet="abc-.", min_size=1, max_size=8)
 def inventories(rules_: Rules, before: Units, after: Units) -> tuple[Inventory, Inventory]:
     """Two that follow each other: what is absent in the second one is still listed."""
     first, memory = remember(Builder(rules_, DOMAIN).build(booted(before)), Memory(), 0.0, None)
-    built = Builder(rules_, DOMAIN).build(booted(after), memory.past)
+    built = Builder(rules_, DOMAIN).build(booted(after), memory.past(0.0))
     second, _ = remember(built, memory, 1.0, None)
     return first, second
 

@@ -103,9 +103,8 @@ class Memory:
     left: frozenset[Unit] = frozenset()
     doubtful: Mapping[Spot, Doubtful] = field(default_factory=dict)
 
-    @property
-    def past(self) -> Past:
-        """What ids depend on."""
+    def past(self, left_before: float) -> Past:
+        """What ids depend on. `left_before`: see `Ports`."""
         given = GivenLinks(self.devices, self.ties)
         past = Past(
             self.ties,
@@ -114,7 +113,7 @@ class Memory:
             port_at=self._port_at,
             leads_elsewhere=given.leads_elsewhere,
             given_model=given.model_of,
-            at=self._at,
+            at=self._at(left_before),
             twins=self.twins,
             bases=frozenset([known.device.basis for known in self.devices.values() if known.device.basis]),
             unoffered=self._unoffered,
@@ -144,9 +143,8 @@ class Memory:
 
         return {known.device.unit: known.device.port for known in sorted(self.devices.values(), key=rank)}
 
-    @property
-    def _at(self) -> At:
-        ports = Ports(self.devices, self.ties, self.held)
+    def _at(self, left_before: float) -> At:
+        ports = Ports(self.devices, self.ties, self.held, left_before)
         two = {slow: pair for slow, (_, pair) in self.two.items()}
         return At(
             ports.is_known, ports.units, ports.unseen, ports.with_nodes, ports.given_with, self.apart, two

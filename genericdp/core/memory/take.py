@@ -23,6 +23,7 @@ from genericdp.core.memory.answer import Answer
 from genericdp.core.memory.answered import of_several
 from genericdp.core.memory.held import new_ids, unknown
 from genericdp.core.memory.lasting import (
+    TWO_AFTER_S,
     twins_of_unread,
     with_answered,
     with_apart,
@@ -65,7 +66,12 @@ def take_inventory(
     lost = unknown(memory.held, answer, resources, memory.devices)
     several = of_several(lost, memory.held, answer) | _with_siblings(lost, memory.devices)
     # What is known of a device that does not answer is kept, so it is there.
-    past = replace(memory.past, unknown=lost, of_several=several, unread=frozenset(unread) - devices.keys())
+    past = replace(
+        memory.past(now - TWO_AFTER_S),
+        unknown=lost,
+        of_several=several,
+        unread=frozenset(unread) - devices.keys(),
+    )
     built = builder.build(devices, past)
     plugged = builder.claims.plugged.with_unread(unread)
     complete, after = remember(built, memory, now, answer, plugged)

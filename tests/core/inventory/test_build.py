@@ -145,7 +145,7 @@ def test_identical_dongles_keep_their_ids_over_2000_shuffled_rebuilds() -> None:
         )
         dongles = [chance.choice(plugged[port]) for port in ports]
         present = {dongle.sys_path: dongle for dongle in dongles}
-        inventory = builder.build(present, memory.past)
+        inventory = builder.build(present, memory.past(0.0))
         _, memory = remember(inventory, memory, 0.0, answered(frozenset(), memory, 0.0))
         devices = inventory.offers["example.com/ftdi"].devices
         assert len(devices) == len(dongles)

@@ -46,8 +46,8 @@ def test_a_remembered_id_stays_for_as_long_as_it_is_remembered() -> None:
     earlier = builder.build(devices, Past(port_of=lambda _: device.port))
     _, memory = remember(earlier, Memory(), 0.0, None)
 
-    assert memory.past.port_of("meter_0001") == device.port
-    assert ids_of(Builder(resources_of(RULE), DOMAIN).build(devices, memory.past)) == ["meter_0001"]
+    assert memory.past(0.0).port_of("meter_0001") == device.port
+    assert ids_of(Builder(resources_of(RULE), DOMAIN).build(devices, memory.past(0.0))) == ["meter_0001"]
 
 
 def test_when_such_an_id_is_forgotten_the_unit_gets_the_one_with_its_port() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.lasting import TWO_AFTER_S
+from tests.core.memory.test_siblings_on_boards import Booting
 from tests.core.memory.test_unread_twins import held
 from tests.scenes.builders import a_usb_node
 from tests.scenes.edits import Node, rule
@@ -130,6 +131,28 @@ def test_a_unit_without_a_serial_number_does_not_wait_for_what_is_new_behind_ano
     node.look(BY_KEY, *half, *unit("3.2", 2, dock=dock))
     node.look(BY_KEY, *half, *unit("3.2", 2, dock=dock), *unit("2.2", 3, dock="D"))
     assert node.links()[link] == (None if dock == "D" else "/dev/ttyUSB30")
+
+
+@pytest.mark.parametrize("is_fast", [False, True])
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("passed_s", [0.0, TWO_AFTER_S])
+@pytest.mark.parametrize("rules", [PLAIN, OF_UNITS])
+def test_a_unit_that_was_in_a_socket_before_another_one_is_new_there_if_it_comes_long_after_a_boot(
+    rules: str, passed_s: float, *, restarts: bool, is_fast: bool
+) -> None:
+    """Right after a boot, it may have been in the socket while the machine was off."""
+    node = Booting()
+    node.look(rules, *unit("1", 1, serial="S", fast=is_fast))
+    mine = unit("1", 2, serial="T", fast=not is_fast)
+    link = node.give(rules, *mine)
+    node.reboot()
+    node.look(rules, *mine)
+    if restarts:
+        node.restart()
+        node.look(rules, *mine)
+    node.now += passed_s
+    node.look(rules, *mine, *unit("1", 3, serial="S", fast=is_fast))
+    assert node.links()[link] == ("/dev/ttyUSB20" if passed_s else None)
 
 
 @pytest.mark.parametrize("rules", [rule("x", 'group_by = "all"'), KITS])

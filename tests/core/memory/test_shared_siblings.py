@@ -290,7 +290,7 @@ def test_each_device_that_goes_along_with_a_shared_node_is_known_there() -> None
     node.look(BUSES, SCOPE, second)
     got = parts(node, second)
     spot = locate(second).spot
-    (known,) = node.memory.past.known_at(spot.of_all).values()
+    (known,) = node.memory.past(0.0).known_at(spot.of_all).values()
     assert (known.sys_path, known.node) == (second.sys_path, spot_of_node(second).port)
     assert (known.held, {*known.ids}) == (frozenset({"scope_SCOPE1"}), {"scope_SCOPE1", "scope_SCOPE2"})
     assert known.models == frozenset({""})
@@ -317,7 +317,7 @@ def test_a_device_that_has_left_does_not_say_where_a_shared_node_is() -> None:
     for bus in ([old], [], [new]):
         node.look(rules, stick, OTHER, *bus)
     for devices in (node.memory.devices, dict(reversed([*node.memory.devices.items()]))):
-        (known,) = replace(node.memory, devices=devices).past.known_at(locate(new).spot.of_all).values()
+        (known,) = replace(node.memory, devices=devices).past(0.0).known_at(locate(new).spot.of_all).values()
         assert (known.sys_path, known.node) == (new.sys_path, spot_of_node(new).port)
         assert known.held == frozenset({"scope_SCOPE1"})
 

@@ -14,8 +14,9 @@ from genericdp.core.usb_port import Nodes, Said
 class Ports:
     """The ports of these devices and ties, and of what pods hold. Only those on USB are asked about."""
 
-    def __init__(self, devices: Mapping[str, Remembered], ties: Ties, held: Held) -> None:
-        self._devices, self._ties = devices.values(), ties
+    def __init__(self, devices: Mapping[str, Remembered], ties: Ties, held: Held, left_before: float) -> None:
+        """`left_before`: what left earlier, on the clock of `remember`, was not there at the boot."""
+        self._devices, self._ties, self._left_before = devices.values(), ties, left_before
         self._held = [(known, each) for each in held.values() if (known := devices.get(each.device))]
 
     def is_known(self, port: str) -> bool:
@@ -27,7 +28,7 @@ class Ports:
         return self._units.get(port, ())
 
     def unseen(self, port: str) -> Collection[Said]:
-        """The same of those that were certainly not seen since the last boot."""
+        """The same of those that were there when the machine booted, perhaps, but not seen since."""
         return self._unseen.get(port, ())
 
     def with_nodes(self, nodes: Nodes) -> Collection[str]:
@@ -53,7 +54,10 @@ class Ports:
 
     @cached_property
     def _unseen(self) -> Mapping[str, Collection[Said]]:
-        said = _said_at_ports([known for known in self._devices if not known.is_of_this_boot])
+        unseen = (known for known in self._devices if not known.is_of_this_boot)
+        said = _said_at_ports(
+            [each for each in unseen if each.absent_since is None or each.absent_since > self._left_before]
+        )
         # A shared node may have been seen with another device.
         seen = shared_spots(known for known in self._devices if known.is_of_this_boot)
         ports = {spot.port for spot, _ in seen}

@@ -11,8 +11,7 @@ The rules of this file:
   counts.
 * If both stay for a minute, and rules match both, or the new one, the socket is apart: it has two ports
   until nothing at either is remembered, and both units keep theirs.
-* If nothing shows which one was there first, each is at its own port, and neither is new. Nor is either if a
-  pod got the one that comes back, and only its port identifies it: it counts where it did before.
+* If nothing shows which one was there first, each is at its own port, and neither is new.
 * What cannot be read may be the unit that is remembered in the socket. So what comes beside it is new, too,
   unless its device nodes or its serial number are remembered there.
 """
@@ -123,7 +122,6 @@ class At:
     is_known  whether anything is, at an exact port
     units     what the units at an exact port said that they are
     unseen    the same of those that were perhaps there when the machine booted, but not seen since
-    awaited   the same of those that pods got there, that have left since, and that only their port identifies
     ports_of  the exact ports of remembered devices that have one of these device nodes
     given     the same of those that pods got since the daemon has started
     apart     the sockets that are apart
@@ -134,7 +132,6 @@ class At:
     is_known: Callable[[str], bool] = lambda _: False
     units: Callable[[str], Collection[Said]] = lambda _: ()
     unseen: Callable[[str], Collection[Said]] = lambda _: ()
-    awaited: Callable[[str], Collection[Said]] = lambda _: ()
     ports_of: Callable[[Nodes], Collection[str]] = lambda _: ()
     given: Callable[[Nodes], Collection[str]] = lambda _: ()
     apart: Pairs = field(default_factory=dict)
@@ -218,11 +215,6 @@ class Sockets:
             both = ((path, slow), (slow.beside, fast))
             return {one.own: _one_of(ports_of(nodes[each]), one) for each, one in both}
 
-        # The other one came while it was away, and is certainly not the same.
-        back = {own: port for own, port in _said_at(slow, fast, past.awaited).items() if port}
-        if len(back) == 1:
-            ((own, port),) = back.items()
-            return Pair(slow.fast, port != own)
         # After a boot, one that has come while the machine was off may be found before the other one.
         was_at = _said_at(slow, fast, past.unseen)
         if any(was_at.values()) and any((given := with_nodes(past.given)).values()):

@@ -147,14 +147,7 @@ class Memory:
         ports = Ports(self.devices, self.ties, self.held, left_before)
         two = {slow: pair for slow, (_, pair) in self.two.items()}
         return At(
-            ports.is_known,
-            ports.units,
-            ports.unseen,
-            ports.awaited,
-            ports.with_nodes,
-            ports.given_with,
-            self.apart,
-            two,
+            ports.is_known, ports.units, ports.unseen, ports.with_nodes, ports.given_with, self.apart, two
         )
 
     @property

@@ -155,48 +155,6 @@ def test_a_unit_that_was_in_a_socket_before_another_one_is_new_there_if_it_comes
     assert node.links()[link] == ("/dev/ttyUSB20" if passed_s else None)
 
 
-def of_model(name: str, product: str, *keys: str) -> str:
-    return rule(name, *keys, match=f'{{ SUBSYSTEM = "tty", usb = {{ product = "{product}" }} }}')
-
-
-@pytest.mark.parametrize("is_fast", [False, True])
-@pytest.mark.parametrize("serial", ["K", None])
-@pytest.mark.parametrize("keys", ["", 'group_by = "usb_device"', 'identity = "port"'])
-def test_a_unit_that_only_its_port_identifies_is_found_there_whatever_came_in_its_socket_meanwhile(
-    keys: str, serial: str | None, *, is_fast: bool
-) -> None:
-    """A serial number says at once that the other one has not moved. Without one, it takes a minute."""
-    rules = of_model("x", "6001", keys) + of_model("y", "6010")
-    other = unit("1", 2, serial=serial, product="6010", fast=not is_fast)
-    node = Booting()
-    link = node.give(rules, *unit("1", 1, fast=is_fast))
-    node.look(rules)
-    told = node.look(rules, *other)
-    if serial:
-        node.allocate(next(id_ for id_ in told if told[id_] == "Healthy"))
-    for minutes in range(3):
-        told = node.look(rules, *other, *unit("1", 3, fast=is_fast))
-        assert [*told.values()].count("Healthy") == (2 if serial or minutes else 1)
-        assert node.links()[link] == "/dev/ttyUSB30"
-        node.now += TWO_AFTER_S
-    node.look(rules)
-    node.look(rules, *unit("1", 4, fast=is_fast))
-    assert node.links()[link] == "/dev/ttyUSB40"
-
-
-def test_what_a_pod_got_meanwhile_by_the_same_port_keeps_it() -> None:
-    rules = of_model("x", "6001", "replicas = 2") + of_model("y", "6010", "replicas = 2")
-    other, node = unit("1", 2, product="6010", fast=True), Node()
-    node.allocate(min(node.look(rules, *unit("1", 1))))
-    node.look(rules)
-    node.allocate(max(node.look(rules, *other)))
-    link = next(link for link, path in node.links().items() if path == "/dev/ttyUSB20" and link[0] == "y")
-    for _ in range(3):
-        node.look(rules, *other, *unit("1", 3))
-        assert node.links()[link] == "/dev/ttyUSB20"
-        node.now += TWO_AFTER_S
-
-
 @pytest.mark.parametrize("rules", [rule("x", 'group_by = "all"'), KITS])
 def test_a_kit_does_without_what_is_new_until_a_minute_has_passed(rules: str) -> None:
     node = Node()

@@ -31,13 +31,6 @@ class Ports:
         """The same of those that were there when the machine booted, perhaps, but not seen since."""
         return self._unseen.get(port, ())
 
-    def awaited(self, port: str) -> Collection[Said]:
-        """The same of those that pods got, that have left since, and that only the port identifies.
-
-        No pod has what is there now and is identified by this port, too.
-        """
-        return self._awaited.get(port, ())
-
     def with_nodes(self, nodes: Nodes) -> Collection[str]:
         """The ports where devices, or what goes along with them, have one of these nodes.
 
@@ -69,12 +62,6 @@ class Ports:
         seen = shared_spots(known for known in self._devices if known.is_of_this_boot)
         ports = {spot.port for spot, _ in seen}
         return {port: units for port, units in said.items() if port not in ports}
-
-    @cached_property
-    def _awaited(self) -> Mapping[str, Collection[Said]]:
-        held = [known for known, _ in self._held if known.device.basis == "port"]
-        taken = {known.device.port for known in held if known.absent_since is None}
-        return _said_at_ports([known for known in held if known.device.port not in taken])
 
     @cached_property
     def _all(self) -> Collection[str]:

@@ -6,8 +6,8 @@ The rules of this file:
   never uses both again before a reboot, so this also holds over a restart of the daemon (`memory.saved`).
 * If it may be one of several ports, the first one counts as long as siblings have the same numbers at all of
   them.
-* Siblings that were there and of another model say nothing about those that are there now, unless a pod holds
-  one of them: a unit that changes its mode stays at its port.
+* Siblings of another model that were at this port say nothing about those that are there now, unless a pod
+  holds one of them: a unit that changes its mode stays at its port.
 * What is found out about a unit with a serial number at one port is remembered at all that it has left. So it
   does not matter at which port it comes next.
 """

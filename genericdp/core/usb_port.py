@@ -12,6 +12,11 @@ The rules of this file:
 * If both stay for a minute, and rules match both, or the new one, the socket is apart: it has two ports
   until nothing at either is remembered, and both units keep theirs.
 * If nothing shows which one was there first, each is at its own port, and neither is new.
+* What comes while the unit of a pod is unplugged counts at the port of that unit, too. If only the port
+  identifies the unit of the pod, it has the port again when it comes back beside the other one, which then
+  counts at the other port. Neither is new.
+* If devices are remembered at both ports, what is alone in the socket counts at the one where it may have
+  been, as its model and serial number say, or at its own port if it may have been at both.
 * What cannot be read may be the unit that is remembered in the socket. So what comes beside it is new, too,
   unless its device nodes or its serial number are remembered there.
 """
@@ -80,14 +85,18 @@ class Socket:
     beside: str
     unit: Said = ("", "")
 
-    def port(self, is_known: Callable[[str], bool]) -> str:
-        """The port at which a unit counts that is alone there.
-
-        is_known  whether anything is remembered at a port
-        """
-        if not is_known(self.fast):
+    def port(self, past: "At") -> str:
+        """The port at which a unit counts that is alone there."""
+        if not past.is_known(self.fast):
             return self.slow
-        return self.own if is_known(self.slow) else self.fast
+        if not past.is_known(self.slow):
+            return self.fast
+        mine = [
+            port
+            for port in (self.slow, self.fast)
+            if any(not _are_two(said, self.unit) for said in past.units(port))
+        ]
+        return mine[0] if len(mine) == 1 else self.own
 
     def other(self, port: str) -> str:
         """The other one of its two ports."""
@@ -122,6 +131,7 @@ class At:
     is_known  whether anything is, at an exact port
     units     what the units at an exact port said that they are
     unseen    the same of those that were perhaps there when the machine booted, but not seen since
+    held      the same of those that pods hold, and that only their port identifies
     ports_of  the exact ports of remembered devices that have one of these device nodes
     given     the same of those that pods got since the daemon has started
     apart     the sockets that are apart
@@ -132,6 +142,7 @@ class At:
     is_known: Callable[[str], bool] = lambda _: False
     units: Callable[[str], Collection[Said]] = lambda _: ()
     unseen: Callable[[str], Collection[Said]] = lambda _: ()
+    held: Callable[[str], Collection[Said]] = lambda _: ()
     ports_of: Callable[[Nodes], Collection[str]] = lambda _: ()
     given: Callable[[Nodes], Collection[str]] = lambda _: ()
     apart: Pairs = field(default_factory=dict)
@@ -197,7 +208,7 @@ class Sockets:
                 and self._has_come_beside(path, socket, past, nodes_of)
             )
         }
-        self._ports = {path: self._port(socket, past.is_known) for path, socket in self._at.items()}
+        self._ports = {path: self._port(socket, past) for path, socket in self._at.items()}
         return [
             path
             for path, port in self._ports.items()
@@ -219,10 +230,18 @@ class Sockets:
         was_at = _said_at(slow, fast, past.unseen)
         if any(was_at.values()) and any((given := with_nodes(past.given)).values()):
             was_at = given  # a pod would lose what it got, although that has stayed
+        known = with_nodes(past.ports_of)
         if not any(was_at.values()):
-            was_at = with_nodes(past.ports_of)
+            was_at = known
         if not any(was_at.values()):
             was_at = _said_at(slow, fast, past.units)
+        # A pod would lose what has come back, for good: nothing else identifies that.
+        back = [(own, port) for own, port in _said_at(slow, fast, past.held).items() if port]
+        if len(back) == 1:
+            ((own, port),) = back
+            other = slow.other(own)
+            if was_at[other] or known[other]:
+                return Pair(slow.fast, is_crossed=port != own)
         first = [own for own, port in was_at.items() if port]
         if len(first) == 1:
             (own,) = first
@@ -239,9 +258,9 @@ class Sockets:
             and not (socket.unit[1] and any(socket.unit in past.units(port) for port in ports))
         )
 
-    def _port(self, socket: Socket, is_known: Callable[[str], bool]) -> str:
+    def _port(self, socket: Socket, past: At) -> str:
         if socket.beside not in self._at and socket.slow not in self._apart:
-            return socket.port(is_known)
+            return socket.port(past)
         pair = self._apart.get(socket.slow) or self.two.get(socket.slow)
         return socket.other(socket.own) if pair and pair.is_crossed else socket.own
 

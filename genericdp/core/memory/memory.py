@@ -147,7 +147,14 @@ class Memory:
         ports = Ports(self.devices, self.ties, self.held, left_before)
         two = {slow: pair for slow, (_, pair) in self.two.items()}
         return At(
-            ports.is_known, ports.units, ports.unseen, ports.with_nodes, ports.given_with, self.apart, two
+            is_known=ports.is_known,
+            units=ports.units,
+            unseen=ports.unseen,
+            held=ports.held,
+            ports_of=ports.with_nodes,
+            given=ports.given_with,
+            apart=self.apart,
+            two=two,
         )
 
     @property

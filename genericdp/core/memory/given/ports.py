@@ -1,7 +1,8 @@
 """What is remembered at ports: devices, the shared nodes that go along with them, and ties of twins."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 
 from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import is_of_node
@@ -30,6 +31,10 @@ class Ports:
     def unseen(self, port: str) -> Collection[Said]:
         """The same of those that were there when the machine booted, perhaps, but not seen since."""
         return self._unseen.get(port, ())
+
+    def held(self, port: str) -> Collection[Said]:
+        """The same of those that pods hold, and that only their port identifies."""
+        return self._held_by_port.get(port, ())
 
     def with_nodes(self, nodes: Nodes) -> Collection[str]:
         """The ports where devices, or what goes along with them, have one of these nodes.
@@ -64,6 +69,10 @@ class Ports:
         return {port: units for port, units in said.items() if port not in ports}
 
     @cached_property
+    def _held_by_port(self) -> Mapping[str, Collection[Said]]:
+        return _by_port(_said([known for known, _ in self._held if known.device.basis == "port"]))
+
+    @cached_property
     def _all(self) -> Collection[str]:
         return ports_of(self._devices).union(self._ties.values())
 
@@ -92,11 +101,19 @@ def _with_nodes(every: Collection[Remembered], nodes: Nodes) -> set[str]:
 
 
 def _said_at_ports(every: Collection[Remembered]) -> Mapping[str, Collection[Said]]:
-    """Exact port -> what the units of these devices said there that they are."""
-    found: dict[str, set[Said]] = {}
+    """What the units of these devices, and of the shared nodes along with them, said that they are."""
+    shared = ((spot.port, (at.model, spot.serial)) for spot, at in shared_spots(every))
+    return _by_port(chain(_said(every), shared))
+
+
+def _said(every: Collection[Remembered]) -> Iterator[tuple[str, Said]]:
     for known in every:
         for spot, model in known.device.spots_with_models:
-            found.setdefault(spot.port, set()).add((model, spot.serial))
-    for spot, at in shared_spots(every):
-        found.setdefault(spot.port, set()).add((at.model, spot.serial))
+            yield spot.port, (model, spot.serial)
+
+
+def _by_port(every: Iterable[tuple[str, Said]]) -> Mapping[str, Collection[Said]]:
+    found: dict[str, set[Said]] = {}
+    for port, said in every:
+        found.setdefault(port, set()).add(said)
     return found

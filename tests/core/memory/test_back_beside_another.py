@@ -1,0 +1,235 @@
+"""A unit that only its port identifies is back in its socket of USB 3, beside what came there meanwhile."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from genericdp.core.device import UdevDevice
+from genericdp.core.memory.lasting import TWO_AFTER_S
+from tests.core.memory.test_new_in_sockets import unit
+from tests.core.memory.test_siblings_on_boards import Booting
+from tests.scenes.edits import Node, rule
+
+KEYS = pytest.mark.parametrize("keys", ["", 'group_by = "usb_device"', 'identity = "port"'])
+SPEEDS = pytest.mark.parametrize("is_fast", [False, True])
+
+
+def of_model(name: str, product: str, *keys: str) -> str:
+    return rule(name, *keys, match=f'{{ SUBSYSTEM = "tty", usb = {{ product = "{product}" }} }}')
+
+
+def rules_with(*keys: str) -> str:
+    """One rule for the unit of a pod, with these keys, and one for another model."""
+    return of_model("x", "6001", *keys) + of_model("y", "6010")
+
+
+def other(plug: int, *keys: str, serial: str | None = "K", fast: bool) -> list[UdevDevice]:
+    return unit("1", plug, serial=serial, product="6010", fast=fast, keys=keys or ("",))
+
+
+def beside_another(rules: str, *, is_fast: bool) -> tuple[Booting, str, list[UdevDevice]]:
+    """A node after a pod's unit has come back beside another one, its link, and that other one."""
+    node, came = Booting(), other(2, fast=not is_fast)
+    link = node.give(rules, *unit("1", 1, fast=is_fast))
+    node.look(rules)
+    told = node.look(rules, *came)
+    node.allocate(next(id_ for id_ in told if told[id_] == "Healthy"))
+    node.look(rules, *came, *unit("1", 3, fast=is_fast))
+    assert node.links()[link] == "/dev/ttyUSB30"
+    return node, link, came
+
+
+@SPEEDS
+@KEYS
+@pytest.mark.parametrize("serial", ["K", None])
+def test_it_is_found_there_whatever_came_meanwhile(keys: str, serial: str | None, *, is_fast: bool) -> None:
+    """A serial number says at once that the other one has not moved. Without one, it takes a minute."""
+    rules, came, node = rules_with(keys), other(2, serial=serial, fast=not is_fast), Booting()
+    link = node.give(rules, *unit("1", 1, fast=is_fast))
+    node.look(rules)
+    told = node.look(rules, *came)
+    if serial:
+        node.allocate(next(each for each in told if told[each] == "Healthy"))
+    for minutes in range(3):
+        told = node.look(rules, *came, *unit("1", 3, fast=is_fast))
+        assert [*told.values()].count("Healthy") == (2 if serial or minutes else 1)
+        assert node.links()[link] == "/dev/ttyUSB30"
+        node.now += TWO_AFTER_S
+    node.look(rules)
+    node.look(rules, *unit("1", 4, fast=is_fast))
+    assert node.links()[link] == "/dev/ttyUSB40"
+
+
+@SPEEDS
+@KEYS
+def test_it_stays_there_when_the_other_one_leaves_within_a_minute(keys: str, *, is_fast: bool) -> None:
+    rules = rules_with(keys)
+    node, link, _ = beside_another(rules, is_fast=is_fast)
+    told = node.look(rules, *unit("1", 3, fast=is_fast))
+    assert (node.links()[link], [*told.values()].count("Healthy")) == ("/dev/ttyUSB30", 1)
+    node.look(rules)
+    node.look(rules, *unit("1", 4, fast=not is_fast))
+    assert node.links()[link] == "/dev/ttyUSB40"
+
+
+@SPEEDS
+@KEYS
+@pytest.mark.parametrize("boots", [False, True])
+def test_it_stays_there_after_a_restart_within_a_minute(keys: str, *, is_fast: bool, boots: bool) -> None:
+    rules = rules_with(keys)
+    node, link, came = beside_another(rules, is_fast=is_fast)
+    both = [*came, *unit("1", 3, fast=is_fast)]
+    if boots:
+        node.reboot()
+    else:
+        node.restart()
+    for _ in range(2):
+        told = node.look(rules, *both)
+        assert (node.links()[link], [*told.values()].count("Healthy")) == ("/dev/ttyUSB30", 2)
+        node.now += TWO_AFTER_S
+
+
+@SPEEDS
+@KEYS
+@pytest.mark.parametrize("boots", [False, True])
+def test_it_is_found_there_if_it_comes_back_while_the_daemon_is_off(
+    keys: str, *, is_fast: bool, boots: bool
+) -> None:
+    rules, came, node = rules_with(keys), other(2, fast=not is_fast), Booting()
+    link = node.give(rules, *unit("1", 1, fast=is_fast))
+    node.look(rules)
+    node.look(rules, *came)
+    if boots:
+        node.reboot()
+    else:
+        node.restart()
+    for _ in range(2):
+        node.look(rules, *came, *unit("1", 3, fast=is_fast))
+        assert node.links()[link] == "/dev/ttyUSB30"
+        node.now += TWO_AFTER_S
+
+
+@SPEEDS
+@KEYS
+def test_the_other_one_is_not_new_if_it_is_found_first_after_a_boot(keys: str, *, is_fast: bool) -> None:
+    rules = rules_with(keys)
+    node, link, came = beside_another(rules, is_fast=is_fast)
+    node.look(rules, *came)
+    node.reboot()
+    node.look(rules, *came)
+    told = node.look(rules, *came, *unit("1", 3, fast=is_fast))
+    assert (node.links()[link], [*told.values()].count("Healthy")) == ("/dev/ttyUSB30", 2)
+
+
+@SPEEDS
+@KEYS
+def test_what_comes_beside_it_is_new_for_a_minute(keys: str, *, is_fast: bool) -> None:
+    """It may be the same unit, with other firmware."""
+    rules, node = rules_with(keys), Booting()
+    link = node.give(rules, *unit("1", 1, fast=is_fast))
+    for expected in (1, 2):
+        told = node.look(rules, *unit("1", 1, fast=is_fast), *other(2, fast=not is_fast))
+        assert (node.links()[link], [*told.values()].count("Healthy")) == ("/dev/ttyUSB10", expected)
+        node.now += TWO_AFTER_S
+
+
+@SPEEDS
+@KEYS
+def test_a_kit_does_without_what_comes_beside_it_for_a_minute(keys: str, *, is_fast: bool) -> None:
+    rules, node = of_model("x", "6001", keys) + of_model("y", "6010", 'group_by = "all"'), Booting()
+    mine, part = unit("1", 1, fast=is_fast), unit("2", 4, product="6010")
+    node.give(rules, *mine)
+    for expected in (["/dev/ttyUSB10", "/dev/ttyUSB40"], ["/dev/ttyUSB10", "/dev/ttyUSB20", "/dev/ttyUSB40"]):
+        told = node.look(rules, *mine, *part, *other(2, fast=not is_fast))
+        assert [*told.values()] == ["Healthy", "Healthy"]
+        assert sorted(filter(None, node.links().values())) == expected
+        node.now += TWO_AFTER_S
+
+
+def test_a_shared_node_that_comes_back_does_not_move_the_unit_beside_it() -> None:
+    shared = '[[resource.node]]\nmatch = { usb = { product = "6010" } }\nshared = true\noptional = true'
+    rules, mine = of_model("x", "6001", shared) + of_model("y", "6011"), unit("3", 1)
+    part, came, node = other(2, serial=None, fast=True), unit("1", 3, product="6011"), Node()
+    node.allocate(*node.look(rules, *mine, *part))
+    node.look(rules, *mine)
+    told = node.look(rules, *mine, *came)
+    assert [*told.values()] == ["Healthy", "Healthy"]
+    assert node.look(rules, *mine, *came, *other(4, serial=None, fast=True)) == told
+
+
+@SPEEDS
+@KEYS
+def test_ports_of_a_card_that_order_tells_apart_stay_what_they_are_when_it_goes_to_the_other_port(
+    keys: str, *, is_fast: bool
+) -> None:
+    rules, came, node = rules_with(keys), other(2, "", "", fast=not is_fast), Booting()
+    node.give(rules, *unit("1", 1, fast=is_fast))
+    node.look(rules)
+    told = node.look(rules, *came)
+    for id_ in [id_ for id_ in told if told[id_] == "Healthy"]:
+        node.allocate(id_)
+    node.look(rules, *came)
+    links = {link: path for link, path in node.links().items() if path}
+    assert sorted(links.values()) == ["/dev/ttyUSB20", "/dev/ttyUSB21"]
+    for _ in range(2):
+        node.look(rules, *came, *unit("1", 3, fast=is_fast))
+        assert {link: node.links()[link] for link in links} == links
+        node.now += TWO_AFTER_S
+
+
+def test_what_a_pod_got_meanwhile_by_the_same_port_keeps_it() -> None:
+    rules = of_model("x", "6001", "replicas = 2") + of_model("y", "6010", "replicas = 2")
+    came, node = other(2, serial=None, fast=True), Node()
+    node.allocate(min(node.look(rules, *unit("1", 1))))
+    node.look(rules)
+    node.allocate(max(node.look(rules, *came)))
+    link = next(link for link, path in node.links().items() if path == "/dev/ttyUSB20" and link[0] == "y")
+    for _ in range(3):
+        node.look(rules, *came, *unit("1", 3))
+        assert node.links()[link] == "/dev/ttyUSB20"
+        node.now += TWO_AFTER_S
+
+
+#: Of the unit of the pod and of the other one: whether each is plugged in and at which speed. Or a restart.
+STEPS = st.lists(st.tuples(st.sampled_from("BK"), st.sampled_from([None, False, True])) | st.none())
+
+
+@given(
+    first=st.booleans(),
+    steps=STEPS,
+    keys=st.sampled_from(["", 'group_by = "usb_device"']),
+    held=st.booleans(),
+)
+@example(first=True, steps=[("B", None), ("K", False), ("B", True), None], keys="", held=True)
+@example(first=True, steps=[("B", None), ("K", False), ("B", True), ("K", None)], keys="", held=True)
+@example(
+    first=False, steps=[("B", None), ("K", True), ("B", False), ("K", None), ("B", True)], keys="", held=False
+)
+def test_what_comes_and_leaves_in_a_socket_within_a_minute_never_costs_a_pod_its_unit(
+    first: bool, steps: list[tuple[str, bool | None] | None], keys: str, held: bool
+) -> None:
+    rules, node = rules_with(keys), Booting()
+    there = {"B": unit("1", 0, fast=first), "K": []}
+    speeds: dict[str, bool | None] = {"B": first, "K": None}
+    link = node.give(rules, *there["B"])
+    for plug, step in enumerate(steps[:30], 1):
+        if step is None:
+            node.restart()
+        else:
+            name, speed = step
+            if speed is not None and speed in speeds.values():
+                continue
+            speeds[name] = speed
+            plugged = unit("1", plug, fast=bool(speed)) if name == "B" else other(plug, fast=bool(speed))
+            there[name] = [] if speed is None else plugged
+        told = node.look(rules, *there["B"], *there["K"])
+        assert node.links()[link] in (None, *(node_.device_node for node_ in there["B"][1:]))
+        for id_ in [id_ for id_ in told if told[id_] == "Healthy"]:
+            (path,) = (each.path for each in node.offer_of(id_).ids[id_].nodes)
+            assert path in [each.device_node for each in there["B" if id_ == link.partition("@")[0] else "K"]]
+            if held:
+                node.allocate(id_)
+    for _ in range(2):
+        node.now += TWO_AFTER_S
+        node.look(rules, *there["B"], *there["K"])
+    assert node.links()[link] == (there["B"][1].device_node if there["B"] else None)

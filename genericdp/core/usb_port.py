@@ -12,11 +12,11 @@ The rules of this file:
 * If both stay for a minute, and rules match both, or the new one, the socket is apart: it has two ports
   until nothing at either is remembered, and both units keep theirs.
 * If nothing shows which one was there first, each is at its own port, and neither is new.
-* What comes while the unit of a pod is unplugged counts at the port of that unit, too. If only the port
-  identifies the unit of the pod, it has the port again when it comes back beside the other one, which then
-  counts at the other port. Neither is new.
-* If devices are remembered at both ports, what is alone in the socket counts at the one where it may have
-  been, as its model and serial number say, or at its own port if it may have been at both.
+* What comes while the unit of a pod is unplugged counts at the port of that unit, too. If ids or links that
+  the pod got may depend on the port, the unit has it again when it comes back beside the other one, which
+  then counts at the other port. Neither is new. But if a pod got the other one in the same way, that stays.
+* If devices are remembered at both ports, what is alone in the socket counts at its own port. If its model
+  and serial number say that it was at the other one, and that others were at its own, it counts at the other.
 * What cannot be read may be the unit that is remembered in the socket. So what comes beside it is new, too,
   unless its device nodes or its serial number are remembered there.
 """
@@ -91,12 +91,10 @@ class Socket:
             return self.slow
         if not past.is_known(self.slow):
             return self.fast
-        mine = [
-            port
-            for port in (self.slow, self.fast)
-            if any(not _are_two(said, self.unit) for said in past.units(port))
-        ]
-        return mine[0] if len(mine) == 1 else self.own
+        other = self.other(self.own)
+        here, there = past.units(self.own), past.units(other)
+        is_another = bool(here) and all(_are_two(said, self.unit) for said in here)
+        return other if is_another and any(not _are_two(said, self.unit) for said in there) else self.own
 
     def other(self, port: str) -> str:
         """The other one of its two ports."""
@@ -131,7 +129,7 @@ class At:
     is_known  whether anything is, at an exact port
     units     what the units at an exact port said that they are
     unseen    the same of those that were perhaps there when the machine booted, but not seen since
-    held      the same of those that pods hold, and that only their port identifies
+    held      the same of those that pods hold and whose ids or links may depend on the port
     ports_of  the exact ports of remembered devices that have one of these device nodes
     given     the same of those that pods got since the daemon has started
     apart     the sockets that are apart
@@ -235,7 +233,7 @@ class Sockets:
             was_at = known
         if not any(was_at.values()):
             was_at = _said_at(slow, fast, past.units)
-        # A pod would lose what has come back, for good: nothing else identifies that.
+        # At the other port, it would be another device for as long as the socket is apart.
         back = [(own, port) for own, port in _said_at(slow, fast, past.held).items() if port]
         if len(back) == 1:
             ((own, port),) = back

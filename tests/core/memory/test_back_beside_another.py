@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 
 from genericdp.core.device import UdevDevice
 from genericdp.core.memory.lasting import TWO_AFTER_S
+from genericdp.core.usb_port import At, Said, Socket
 from tests.core.memory.test_new_in_sockets import unit
 from tests.core.memory.test_siblings_on_boards import Booting
+from tests.scenes.builders import CONTROLLER
 from tests.scenes.edits import Node, rule
 
 KEYS = pytest.mark.parametrize("keys", ["", 'group_by = "usb_device"', 'identity = "port"'])
@@ -188,6 +190,89 @@ def test_what_a_pod_got_meanwhile_by_the_same_port_keeps_it() -> None:
         node.look(rules, *came, *unit("1", 3))
         assert node.links()[link] == "/dev/ttyUSB20"
         node.now += TWO_AFTER_S
+
+
+#: Which chips have instead of a serial number.
+FILLER = "0123456789"
+OF_DOCK = 'group_by = { TYPE = "9/*", usb = { serial = "1" } }'
+
+
+@SPEEDS
+@pytest.mark.parametrize(
+    ("keys", "serial", "properties", "twin_at"),
+    [
+        ("", "K", ("red",), "2.2"),
+        ("", FILLER, ("red",), ""),
+        (OF_DOCK, None, ("red",), ""),
+        (OF_DOCK, "K", ("red",), "1.3"),
+        (OF_DOCK, "K", ("red",), "2.2"),
+        ('identity = ["KEY"]', None, ("red", "data"), ""),
+        ('group_by = "usb_device"\nidentity = ["KEY"]', None, ("red",), ""),
+        ('group_by = "all"', None, ("",), ""),
+        ('group_by = "KEY"', None, ("red",), ""),
+    ],
+)
+def test_what_pods_got_meanwhile_under_names_that_may_depend_on_the_port_keeps_it(
+    keys: str, serial: str | None, properties: tuple[str, ...], twin_at: str, *, is_fast: bool
+) -> None:
+    """All of them are behind a dock. Of units with the same serial number, there are two."""
+    rules, node = of_model("x", "6001", 'identity = "port"') + of_model("y", "6010", keys), Booting()
+    mine = [unit("1.2", plug, serial="S", fast=is_fast, dock="1") for plug in (1, 3)]
+    came = unit("1.2", 2, serial=serial, keys=properties, product="6010", fast=not is_fast, dock="1")
+    twin = unit(twin_at, 4, serial="K", product="6010", fast=not is_fast, dock=twin_at[0]) if twin_at else []
+    node.look(rules, *twin)
+    node.allocate(max(set(node.look(rules, *twin, *mine[0])) - {"y_K"}))
+    node.look(rules, *twin)
+    told = node.look(rules, *twin, *came)
+    for id_ in [id_ for id_ in told if told[id_] == "Healthy" and id_ != "y_K"]:
+        node.allocate(id_)
+    node.look(rules, *twin, *came)
+    links = {link: path for link, path in node.links().items() if path and link[0] == "y" and link != "y_K"}
+    assert links
+    for _ in range(2):
+        node.look(rules, *twin, *came, *mine[1])
+        assert {link: node.links()[link] for link in links} == links
+        node.now += TWO_AFTER_S
+
+
+@SPEEDS
+def test_one_of_two_units_with_a_serial_number_is_found_at_its_port_too(*, is_fast: bool) -> None:
+    rules, node, twin = rules_with(), Booting(), unit("2", 4, serial="S")
+    node.look(rules, *twin)
+    told = node.look(rules, *twin, *unit("1", 1, serial="S", fast=is_fast))
+    node.allocate(link := max(told))
+    assert node.links()[link] == "/dev/ttyUSB10"
+    came = other(2, fast=not is_fast)
+    node.look(rules, *twin, *came)
+    for _ in range(2):
+        node.look(rules, *twin, *came, *unit("1", 3, serial="S", fast=is_fast))
+        assert node.links()[link] == "/dev/ttyUSB30"
+        node.now += TWO_AFTER_S
+
+
+SLOW, FAST = f"{CONTROLLER} usb2 1", f"{CONTROLLER} usb3 5"
+
+
+@pytest.mark.parametrize("own", [SLOW, FAST])
+@pytest.mark.parametrize(
+    ("at_own", "at_other", "is_own"),
+    [
+        ([("6001", "")], [("6010", "K")], True),
+        ([("6010", "K")], [("6001", "")], False),
+        ([("6010", "K")], [("6010", "K")], True),
+        ([("6010", "K"), ("6001", "")], [("6001", "")], True),
+        ([], [("6001", "")], True),
+    ],
+)
+def test_what_is_alone_in_a_socket_of_two_ports_is_at_its_own_unless_only_others_were_there(
+    own: str, at_own: list[Said], at_other: list[Said], *, is_own: bool
+) -> None:
+    """Nothing is said of what devices have lost, although its port is known."""
+    socket = Socket(SLOW, FAST, own, "", ("6001", ""))
+    units = {own: at_own, socket.other(own): at_other}
+    assert socket.port(At(is_known=lambda _: True, units=units.__getitem__)) == (
+        own if is_own else socket.other(own)
+    )
 
 
 #: Of the unit of the pod and of the other one: whether each is plugged in and at which speed. Or a restart.

@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 
+from genericdp.core.fillers import why_filler
+from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.past import Ties
 from genericdp.core.inventory.place import is_of_node
 from genericdp.core.memory.given.shared import shared_spots
@@ -33,7 +35,7 @@ class Ports:
         return self._unseen.get(port, ())
 
     def held(self, port: str) -> Collection[Said]:
-        """The same of those that pods hold, and that only their port identifies."""
+        """The same of those that pods hold and whose ids or links may depend on the port."""
         return self._held_by_port.get(port, ())
 
     def with_nodes(self, nodes: Nodes) -> Collection[str]:
@@ -70,7 +72,16 @@ class Ports:
 
     @cached_property
     def _held_by_port(self) -> Mapping[str, Collection[Said]]:
-        return _by_port(_said([known for known, _ in self._held if known.device.basis == "port"]))
+        return _by_port(_said([known for known, _ in self._held if self._depends_on_port(known.device)]))
+
+    def _depends_on_port(self, device: Device) -> bool:
+        """Whether the ids or links of a device may depend on its port. Those of a kit may, or of a twin."""
+        names = (device.unit, *device.links)
+        return (
+            device.basis != "serial"
+            or any(name in self._ties for name in names)
+            or any(why_filler(spot.serial) for spot in device.spots)
+        )
 
     @cached_property
     def _all(self) -> Collection[str]:

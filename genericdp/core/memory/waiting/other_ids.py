@@ -11,6 +11,7 @@ The rules of this file:
   and one whose ids stand for the same values of the same properties. That is not so if what a pod got is
   still where it was, or if the ids tell such units apart: those of twins stand for the port, and so do those
   of a rule with `identity = "port"`.
+* Equal values alone do not make it another pod's if its own pod got it there, or with its serial number.
 * Usually nothing waits, and finding this out costs one look at each holding.
 """
 
@@ -20,7 +21,7 @@ from dataclasses import replace
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.naming.links import short_name
 from genericdp.core.inventory.offer import Device, Health, Offer, ids_of
-from genericdp.core.inventory.part import is_part, may_be_twin, part_of
+from genericdp.core.inventory.part import has_serial, is_part, may_be_twin, part_of
 from genericdp.core.inventory.past import Twin
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number
 from genericdp.core.inventory.twins import HUB
@@ -165,9 +166,11 @@ class _Others:
             is_tied = device.id in self.held and self._is_tied(device, spot)
             is_own = self._is_own(device.id, spot)
             has_stayed = self._has_stayed(device, spot)
+            is_as_given = self._is_as_given(device, spot, is_single=has_serial(spot) and not may_be_twin)
             for id_, only_by_values in others.items():
-                # A serial number that tells units apart says that both are this one.
-                if id_ == device.id or (has_stayed and may_be_twin):
+                # A serial number that tells units apart says that both are this one. Values do not.
+                is_its_own = (has_stayed and may_be_twin) or (only_by_values and is_as_given)
+                if id_ == device.id or is_its_own:
                     continue
                 known, was = self._devices[id_], self._devices[id_].device
                 # Twins are told apart by their ports, whatever the rules call them now. If they became known
@@ -201,6 +204,16 @@ class _Others:
         """Whether a pod got an id for a unit with the serial number of the one at a spot."""
         known = self._renewal.devices.get(id_) if id_ in self.held else None
         return known is not None and any(each[1:3] == spot[1:3] for each in known.spots)
+
+    def _is_as_given(self, device: Device, spot: Spot, *, is_single: bool) -> bool:
+        """Whether the unit at a spot is where the pod of a device got it, or has the serial number of that.
+
+        is_single  whether that serial number says which unit it is
+        """
+        known = self._renewal.devices.get(device.id) if device.id in self.held else None
+        if known is None:
+            return False
+        return spot in known.led.values() or (is_single and self._is_own(device.id, spot))
 
     def _is_tied(self, device: Device, spot: Spot) -> bool:
         """Whether the unit at a spot of a device is a twin that has the id, or a link, of its own."""

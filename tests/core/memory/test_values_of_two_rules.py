@@ -1,0 +1,102 @@
+"""Two rules whose devices have the same values of the properties that identify them, and a pod for each."""
+
+import pytest
+
+from genericdp.core.memory.lasting import TWO_AFTER_S
+from tests.core.memory.test_new_in_sockets import unit
+from tests.core.memory.test_siblings_on_boards import Booting
+from tests.scenes.edits import rule
+
+KEYS = pytest.mark.parametrize(
+    "keys", ['identity = ["KEY"]', 'group_by = "usb_device"\nidentity = ["KEY"]', 'group_by = "KEY"']
+)
+SERIALS = pytest.mark.parametrize("serial", ["S", None])
+OTHER_SERIALS = pytest.mark.parametrize("other_serial", ["T", None])
+
+
+def with_two_pods(
+    keys: str, serial: str | None, other_serial: str | None, dock: str = ""
+) -> tuple[Booting, str, str]:
+    """A node on which pods have an adapter at port 2 and a relay, its rules, and the link to the adapter."""
+    rules = "".join(
+        rule(name, keys, match=f'{{ SUBSYSTEM = "tty", usb = {{ product = "{product}" }} }}')
+        for name, product in (("adapter", "6001"), ("relay", "6010"))
+    )
+    port, relay = "2.2" if dock else "2", unit("1", 2, serial=other_serial, product="6010")
+    node, adapter = Booting(), unit(port, 1, serial=serial, dock=dock)
+    for id_ in node.look(rules, *adapter, *relay):
+        node.allocate(id_)
+    node.look(rules, *adapter, *relay)
+    return node, rules, next(link for link, path in node.links().items() if path == "/dev/ttyUSB10")
+
+
+@KEYS
+@SERIALS
+@OTHER_SERIALS
+def test_a_unit_that_stays_keeps_its_pod_when_one_with_its_values_leaves(
+    keys: str, serial: str | None, other_serial: str | None
+) -> None:
+    node, rules, link = with_two_pods(keys, serial, other_serial)
+    for restarts in (False, False, True):
+        if restarts:
+            node.restart()
+        node.look(rules, *unit("2", 1, serial=serial))
+        assert node.links()[link] == "/dev/ttyUSB10"
+        node.now += TWO_AFTER_S
+
+
+@KEYS
+@SERIALS
+@OTHER_SERIALS
+@pytest.mark.parametrize("boots", [False, True])
+def test_a_unit_is_found_at_its_port_while_one_with_its_values_is_unplugged(
+    keys: str, serial: str | None, other_serial: str | None, *, boots: bool
+) -> None:
+    node, rules, link = with_two_pods(keys, serial, other_serial)
+    node.look(rules)
+    if boots:
+        node.reboot()
+    for _ in range(2):
+        node.look(rules, *unit("2", 3, serial=serial))
+        assert node.links()[link] == "/dev/ttyUSB30"
+
+
+@KEYS
+@SERIALS
+@OTHER_SERIALS
+def test_a_unit_at_another_port_waits_unless_its_serial_number_says_that_its_pod_got_it(
+    keys: str, serial: str | None, other_serial: str | None
+) -> None:
+    """It may be the other one, in another mode."""
+    node, rules, link = with_two_pods(keys, serial, other_serial)
+    node.look(rules)
+    for _ in range(2):
+        node.look(rules, *unit("3", 3, serial=serial))
+        assert node.links()[link] == ("/dev/ttyUSB30" if serial else None)
+        node.now += TWO_AFTER_S
+
+
+@KEYS
+def test_a_serial_number_that_two_units_have_says_nothing(keys: str) -> None:
+    node, rules, link = with_two_pods(keys, "S", None)
+    twin = unit("4", 4, serial="S", keys=("blue",))
+    node.look(rules, *unit("2", 1, serial="S"), *twin)
+    node.look(rules, *twin)
+    node.look(rules, *twin, *unit("3", 3, serial="S"))
+    assert node.links()[link] is None
+
+
+@KEYS
+def test_a_unit_without_a_serial_number_at_another_port_of_its_dock_waits(keys: str) -> None:
+    node, rules, link = with_two_pods(keys, None, None, dock="D")
+    node.look(rules)
+    node.look(rules, *unit("2.3", 3, dock="D"))
+    assert node.links()[link] is None
+
+
+@KEYS
+def test_a_unit_with_another_serial_number_than_the_pod_got_waits(keys: str) -> None:
+    node, rules, link = with_two_pods(keys, "S", None)
+    node.look(rules)
+    node.look(rules, *unit("3", 3, serial="X"))
+    assert node.links()[link] is None

@@ -14,14 +14,15 @@ SERIALS = pytest.mark.parametrize("serial", ["S", None])
 OTHER_SERIALS = pytest.mark.parametrize("other_serial", ["T", None])
 
 
+def of_product(name: str, product: str, keys: str) -> str:
+    return rule(name, keys, match=f'{{ SUBSYSTEM = "tty", usb = {{ product = "{product}" }} }}')
+
+
 def with_two_pods(
     keys: str, serial: str | None, other_serial: str | None, dock: str = ""
 ) -> tuple[Booting, str, str]:
     """A node on which pods have an adapter at port 2 and a relay, its rules, and the link to the adapter."""
-    rules = "".join(
-        rule(name, keys, match=f'{{ SUBSYSTEM = "tty", usb = {{ product = "{product}" }} }}')
-        for name, product in (("adapter", "6001"), ("relay", "6010"))
-    )
+    rules = of_product("adapter", "6001", keys) + of_product("relay", "6010", keys)
     port, relay = "2.2" if dock else "2", unit("1", 2, serial=other_serial, product="6010")
     node, adapter = Booting(), unit(port, 1, serial=serial, dock=dock)
     for id_ in node.look(rules, *adapter, *relay):
@@ -100,3 +101,35 @@ def test_a_unit_with_another_serial_number_than_the_pod_got_waits(keys: str) -> 
     node.look(rules)
     node.look(rules, *unit("3", 3, serial="X"))
     assert node.links()[link] is None
+
+
+@KEYS
+@pytest.mark.parametrize("swaps", [False, True])
+def test_a_unit_at_the_port_of_another_model_waits_if_edited_rules_give_it_the_same_id(
+    keys: str, *, swaps: bool
+) -> None:
+    node, _, _ = with_two_pods(keys, None, None)
+    link = next(link for link, path in node.links().items() if path == "/dev/ttyUSB20")
+    node.look("")
+    edited = of_product("relay", "60*", keys)
+    if swaps:
+        edited = of_product("relay", "6001", keys) + of_product("adapter", "6010", keys)
+    node.look(edited)
+    for _ in range(2):
+        node.look(edited, *unit("1", 3))
+        assert node.links()[link] is None
+        node.restart()
+
+
+@pytest.mark.parametrize("keys", ['identity = ["KEY"]', 'group_by = "usb_device"\nidentity = ["KEY"]'])
+def test_two_models_with_one_serial_number_are_not_exchanged_when_rules_are(keys: str) -> None:
+    node, rules, link = with_two_pods(keys, "S", "S")
+    other = next(link for link, path in node.links().items() if path == "/dev/ttyUSB20")
+    adapter, relay = unit("2", 3, serial="S"), unit("1", 4, serial="S", product="6010")
+    edited = of_product("relay", "6001", keys) + of_product("adapter", "6010", keys)
+    node.look(rules, *unit("2", 1, serial="S"))
+    node.look(rules)
+    node.look(edited)
+    for there in (adapter, [*adapter, *relay]):
+        node.look(edited, *there)
+        assert (node.links()[link], node.links()[other]) == (None, None)

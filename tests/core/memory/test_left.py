@@ -93,6 +93,19 @@ def test_a_unit_is_that_of_its_pod_where_that_of_another_pod_was(
     assert node.look(rules, *here, *there) == {blue: "Healthy", red: "Healthy"}
 
 
+@pytest.mark.parametrize(("before", "after"), [(EACH, WHOLE), (WHOLE, EACH)])
+def test_how_a_rule_grouped_nodes_before_pods_got_them_does_not_matter(before: str, after: str) -> None:
+    """The links that a device had then are still remembered."""
+    node = Node()
+    node.look(before, *BLUE, *RED)
+    blue, red = sorted(node.look(after, *BLUE, *RED))
+    node.allocate(blue)
+    node.allocate(red)
+    for there in ([*BLUE, *RED], BLUE, []):
+        node.look(after, *there)
+    assert node.look(after, *a_unit("blue", "1", tty=3, plug=3)) == {blue: "Healthy", red: UNPLUGGED}
+
+
 @pytest.mark.parametrize("rules", [*RULES, TWO])
 def test_a_free_unit_waits_where_that_of_a_pod_was(rules: str) -> None:
     """It may be the same unit: udev rules may have given it another value."""

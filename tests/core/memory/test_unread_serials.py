@@ -323,14 +323,18 @@ def test_no_replica_of_a_kit_is_offered_with_a_unit_that_may_be_that_of_a_pod(
 
 @pytest.mark.parametrize(("given", "now"), [("A5", None), (None, "A5")], ids=["unread", "read"])
 @pytest.mark.parametrize("keys", ['group_by = "all"', 'group_by = "ID_MODEL"'], ids=["all", "property"])
-def test_replicas_of_a_kit_are_offered_with_a_unit_that_came_at_another_port(
+def test_replicas_of_a_kit_wait_for_its_pod_although_none_of_its_units_is_left(
     given: str | None, now: str | None, keys: str
 ) -> None:
+    """What its pods got is remembered for all of them: once a second one had it, both would have to wait."""
     node, id_ = held(rule("kit", keys), *at("1", 0, given))
     node.look(rule("kit", keys), *at("1", 0, given))
     unit = at("2", 2, now)
     assert healthy(node.look(rule("kit", keys), *unit)) == {id_}
-    assert len(healthy(node.look(rule("kit", keys, "replicas = 2"), *unit))) == 2
+    replicas = rule("kit", keys, "replicas = 2")
+    told = node.look(replicas, *unit)
+    assert {told[f"{id_}.{n}"] for n in range(2)} == {f"a pod may still hold it as {id_}"}
+    assert len(healthy(node.look(replicas, *unit, answer=node.nobody_holds_anything()))) == 2
 
 
 @pytest.mark.parametrize("now", ["A5", None])

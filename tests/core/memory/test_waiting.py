@@ -150,6 +150,22 @@ def test_a_shared_device_goes_on_being_shared_under_another_name() -> None:
     assert set(node.look(rule("serial", "replicas = 2"), STICK).values()) == {"Healthy"}
 
 
+def test_another_model_at_the_port_waits_for_a_pod_that_holds_a_replica_of_that_port() -> None:
+    """It would get the same id, without a replica. Once a pod had that, both pods would have to wait."""
+    node, units = Node(), 'group_by = "usb_device"'
+    shared, alone = rule("x", units, "replicas = 2"), rule("x", units)
+    first, _ = node.look(shared, a_usb_serial(3, serial=None))
+    node.allocate(first)
+    node.look(shared)
+    other = a_usb_node(
+        a_usb_device(product="6015", serial=None), "tty", "ttyUSB4", interface="01", number="c 188:4"
+    )
+    id_ = first.removesuffix(".0")
+    for _ in range(2):
+        assert node.look(alone, other)[id_] == f"a pod may still hold it as {first}"
+    assert node.look(alone, other, answer=node.nobody_holds_anything())[id_] == "Healthy"
+
+
 def test_more_replicas_of_a_shared_device_wait_for_nobody() -> None:
     node = Node()
     node.look(rule("ftdi", "replicas = 2"), STICK)

@@ -138,7 +138,8 @@ def have_other_values(one: Device, other: Device) -> bool:
 
 def _is_of_one_node(device: Device) -> bool:
     """Whether a device is one device node. The properties of a group may be those of a parent."""
-    return device.id in device.links
+    # Links that it had before, perhaps under another `group_by`, come after those of its nodes.
+    return device.id in device.links[: len(device.spots)]
 
 
 def _was_at(known: Remembered, spot: Spot) -> bool:

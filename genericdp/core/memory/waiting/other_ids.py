@@ -138,6 +138,10 @@ class _Others:
                 for spot, id_ in self._whereabouts.at(device, _spots_of(device, is_held=is_held))
                 if not self._renewal.left.has_made_way(id_, spot, device)
             }
+            if device.id in self._holders:
+                there.add(
+                    device.id
+                )  # with or without replicas: what its pods got is remembered for all of them
             moved = [*self._plugged_in_elsewhere(offer, device)]
             elsewhere = {id_ for id_, _ in moved}
             # The reason names a pod that got the device at this very spot, if there is one.

@@ -22,7 +22,7 @@ def with_two_pods(
     keys: str, serial: str | None, other_serial: str | None, dock: str = ""
 ) -> tuple[Booting, str, str]:
     """A node on which pods have an adapter at port 2 and a relay, its rules, and the link to the adapter."""
-    rules = of_product("adapter", "6001", keys) + of_product("relay", "6010", keys)
+    rules = of_product("adapter", "600*", keys) + of_product("relay", "6010", keys)
     port, relay = "2.2" if dock else "2", unit("1", 2, serial=other_serial, product="6010")
     node, adapter = Booting(), unit(port, 1, serial=serial, dock=dock)
     for id_ in node.look(rules, *adapter, *relay):
@@ -60,6 +60,20 @@ def test_a_unit_is_found_at_its_port_while_one_with_its_values_is_unplugged(
     for _ in range(2):
         node.look(rules, *unit("2", 3, serial=serial))
         assert node.links()[link] == "/dev/ttyUSB30"
+
+
+@KEYS
+@SERIALS
+@OTHER_SERIALS
+def test_a_unit_is_found_at_its_port_in_another_mode_too(
+    keys: str, serial: str | None, other_serial: str | None
+) -> None:
+    node, rules, link = with_two_pods(keys, serial, other_serial)
+    node.look(rules, *unit("2", 1, serial=serial))
+    for plug, product in enumerate(("6002", "6001", "6002"), 3):
+        node.look(rules)
+        node.look(rules, *unit("2", plug, serial=serial, product=product))
+        assert node.links()[link] == f"/dev/ttyUSB{plug}0"
 
 
 @KEYS
@@ -133,3 +147,20 @@ def test_two_models_with_one_serial_number_are_not_exchanged_when_rules_are(keys
     for there in (adapter, [*adapter, *relay]):
         node.look(edited, *there)
         assert (node.links()[link], node.links()[other]) == (None, None)
+
+
+@SERIALS
+def test_units_of_one_model_are_told_apart_by_their_ports(serial: str | None) -> None:
+    rules = "".join(
+        rule(name, 'identity = ["KEY"]', match=f'{{ SUBSYSTEM = "tty", DEVPATH = "*/1-{port}/*" }}')
+        for name, port in (("adapter", "2"), ("relay", "1"))
+    )
+    node, adapter, relay = Booting(), unit("2", 1, serial=serial), unit("1", 2)
+    for id_ in node.look(rules, *adapter, *relay):
+        node.allocate(id_)
+    link = next(link for link, path in node.links().items() if path == "/dev/ttyUSB10")
+    node.look(rules, *adapter)
+    assert node.links()[link] == "/dev/ttyUSB10"
+    node.look(rules)
+    node.look(rules, *unit("2", 3, serial=serial))
+    assert node.links()[link] == "/dev/ttyUSB30"

@@ -170,12 +170,12 @@ class _Others:
             is_tied = device.id in self.held and self._is_tied(device, spot)
             is_own = self._is_own(device.id, spot)
             has_stayed = self._has_stayed(device, spot)
-            is_as_given = self._is_as_given(
-                device, spot, model, is_single=has_serial(spot) and not may_be_twin
-            )
+            is_single = has_serial(spot) and not may_be_twin
             for id_, only_by_values in others.items():
                 # A serial number that tells units apart says that both are this one. Values do not.
-                is_its_own = (has_stayed and may_be_twin) or (only_by_values and is_as_given)
+                is_its_own = (has_stayed and may_be_twin) or (
+                    only_by_values and self._is_as_given(device, spot, model, id_, is_single=is_single)
+                )
                 if id_ == device.id or is_its_own:
                     continue
                 known, was = self._devices[id_], self._devices[id_].device
@@ -211,17 +211,24 @@ class _Others:
         known = self._renewal.devices.get(id_) if id_ in self.held else None
         return known is not None and any(each[1:3] == spot[1:3] for each in known.spots)
 
-    def _is_as_given(self, device: Device, spot: Spot, model: str, *, is_single: bool) -> bool:
-        """Whether a unit is where the pod of a device got one of its model, or has the serial number of that.
+    def _is_as_given(self, device: Device, spot: Spot, model: str, other: str, *, is_single: bool) -> bool:
+        """Whether a unit is where the pod of a device got one, or has the serial number of that.
+
+        It may be in another mode, but not of the model that the pod of another device has.
 
         is_single  whether that serial number says which unit it is
         """
         known = self._renewal.devices.get(device.id) if device.id in self.held else None
         if known is None:
             return False
-        of_model = [at for at, other in known.spots.items() if may_be_model(model, other)]
-        is_where = spot in of_model and spot in known.led.values()
-        return is_where or (is_single and any(at[1:3] == spot[1:3] for at in of_model))
+        # Edited rules may give the id to what the other pod has.
+        is_own, is_others = (
+            any(may_be_model(model, each) for each in every.spots.values())
+            for every in (known, self._devices[other])
+        )
+        if is_others and not is_own:
+            return False
+        return spot in known.led.values() or (is_single and self._is_own(device.id, spot))
 
     def _is_tied(self, device: Device, spot: Spot) -> bool:
         """Whether the unit at a spot of a device is a twin that has the id, or a link, of its own."""

@@ -21,7 +21,6 @@ from itertools import filterfalse, islice
 from genericdp.core.buses.port import Dock
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
-from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.place import Spot, is_of_node, is_of_number, is_of_path
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.given import modes, reasons
@@ -29,7 +28,7 @@ from genericdp.core.memory.given.docks import docks_now
 from genericdp.core.memory.given.left import Left, is_another_with_its_values
 from genericdp.core.memory.given.links import is_elsewhere, leads_to_another, still_plugged, taken_of
 from genericdp.core.memory.given.moves import Moves, lost_of
-from genericdp.core.memory.given.units import Apart, Units
+from genericdp.core.memory.given.units import Apart, Units, at_ports, parts_of_units
 from genericdp.core.memory.held import Held, links_to_keep
 from genericdp.core.memory.remembered import Remembered, Whereabouts, ids_by_spot, siblings_of
 from genericdp.core.memory.room import HELD_LINK_LIMIT, LINK_LIMIT, has_no_room
@@ -68,7 +67,11 @@ class Renewal:
         if device.across and (why := reasons.why_beside(device, self.devices.get(device.id), self._held)):
             return why
         known, is_held = self._held.get(device.id), device.id in self._is_shared
-        open_ = self.units.why_open(known, device, self._offers[resource].resource) if is_held else None
+        is_plain = self._ties.get(device.unit, device.port) == device.port
+        held = self._at_ports.get(device.unit, {}) if is_plain else {}
+        mine = [known] if is_held else [each for port, each in held.items() if port != device.port]
+        asked = (self.units.why_open(each, device, self._offers[resource].resource) for each in mine)
+        open_ = next((open_ for open_ in asked if open_ is not None), None)
         if open_ is not None or device.id in self.ambiguous:
             return f"its id, {device.id}, may belong to another unit, which a pod may still hold{open_ or ''}"
         return ""
@@ -251,13 +254,11 @@ class Renewal:
 
     @cached_property
     def _with_unit(self) -> Mapping[str, Collection[tuple[str, str]]]:
-        """Unit -> port and model of what pods hold under its ids, if that has a serial number."""
-        found: dict[str, set[tuple[str, str]]] = defaultdict(set)
-        for known in self._held.values():
-            for spot, model in known.spots.items():
-                if has_serial(spot):
-                    found[known.device.unit].add((spot.port, model))
-        return found
+        return parts_of_units(self._held.values())
+
+    @cached_property
+    def _at_ports(self) -> Mapping[str, Mapping[str, Remembered]]:
+        return at_ports(self._held.values())
 
     @cached_property
     def _holders(self) -> Whereabouts:

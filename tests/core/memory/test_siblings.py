@@ -616,3 +616,21 @@ def test_what_had_a_number_under_former_rules_tells_nothing_once_the_numbers_beg
     told = node.look(by_part, *came)
     assert set(node.inventory.links().values()) == {None}
     assert "Healthy" not in told.values()
+
+
+def test_a_value_that_all_siblings_had_tells_none_of_them_apart_whatever_values_pods_hold() -> None:
+    """Both nodes of a card change their value between two pods. Then only one comes, with the old value."""
+    rules, node = rule("x", 'identity = ["HALF"]'), Node()
+    usb, *nodes = a_card("1", {0: 0, 1: 1}, 10)
+    changed = [replace(each, properties={**each.properties, "HALF": "new"}) for each in nodes]
+    node.look(rules, usb, *nodes)
+    first = id_of(node, "/dev/ttyUSB0")
+    node.allocate(first)
+    node.look(rules, usb, *changed)
+    second = id_of(node, "/dev/ttyUSB1")
+    node.allocate(second)
+    node.look(rules)
+    usb, _, other = a_card("1", {0: 0, 1: 1}, 20)
+    for _ in range(2):
+        node.look(rules, usb, other)
+        assert (node.inventory.links()[first], node.inventory.links()[second]) == (None, None)

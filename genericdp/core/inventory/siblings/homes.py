@@ -80,6 +80,10 @@ class Home(NamedTuple):
         known = self.known.get(number)
         return known is not None and value in known.ids.values() and not _others(known, known.held, value)
 
+    def had_value(self, number: int, value: Value) -> bool:
+        """Whether a number was that of a value once, whatever pods hold there now."""
+        return number in self.known and value in self.known[number].ids.values()
+
     def has_said(self, number: int, basis: str) -> bool:
         """Whether it is known which value of these properties what had a number has."""
         known = self.known.get(number)

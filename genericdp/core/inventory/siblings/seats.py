@@ -65,7 +65,11 @@ def seats_of(
         # Of several with one value, some may be those of another unit.
         is_own = len(numbers) == 1 or {*numbers}.isdisjoint(home.foreign)
         # One of which nothing is known, or nothing of these properties, may have the same value.
-        silent = (number for number in missing if not home.has_said(number, each.value.basis))
+        silent = (
+            number
+            for number in missing
+            if not home.has_said(number, each.value.basis) or home.had_value(number, each.value)
+        )
         is_one_silent = not are_all and any(number not in numbers for number in silent)
         if is_told and is_alone and is_own and is_ordered and not is_one_silent and not apart:
             taken |= zip(same, numbers, strict=True)

@@ -5,6 +5,8 @@ The rules of this file:
 * As long as udev has not finished with what looks like a unit, or has never been read, that may be the unit,
   wherever it is. But what has hung for a minute beside the unit that a pod got is another one.
 * So may what is new in a socket of USB 3, if it would get the same id and is of the same model.
+* The same holds for what is free of a unit. If a pod got it under an id of the unit that another pod has, the
+  other pod's id would be lost once both units are there.
 * A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
   has a node that needs no driver, and which is not the one that the pod got.
 * A device may have many units, each with many former ports. Their pairs are too many to compare one by one.
@@ -16,6 +18,7 @@ from functools import cached_property
 from genericdp.core.buses.port import are_two_docks, dock_of, is_hub, model_of, unit_on_usb
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.offer import Device
+from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.place import USB_NODE, Place, Spot, may_be_model
 from genericdp.core.inventory.plugged import Plugged
 from genericdp.core.memory.remembered import Remembered
@@ -170,6 +173,23 @@ class Units:
             if spot.within == USB_NODE:
                 found.setdefault((spot.serial, model_of(nodes[0])), []).append((spot.port, nodes[0]))
         return found
+
+
+def at_ports(held: Iterable[Remembered]) -> Mapping[str, Mapping[str, Remembered]]:
+    """Unit -> port -> one of the devices that pods hold of it there."""
+    found: dict[str, dict[str, Remembered]] = {}
+    for known in held:
+        found.setdefault(known.device.unit, {})[known.device.port] = known
+    return found
+
+
+def parts_of_units(held: Iterable[Remembered]) -> Mapping[str, Collection[tuple[str, str]]]:
+    """Unit -> port and model of what pods hold under its ids, if that has a serial number."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for known in held:
+        mine = found.setdefault(known.device.unit, set())
+        mine.update((spot.port, model) for spot, model in known.spots.items() if has_serial(spot))
+    return found
 
 
 def _moves(known: Remembered, now: Device, resource: Resource) -> Sequence[Move]:

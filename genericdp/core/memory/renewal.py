@@ -67,8 +67,8 @@ class Renewal:
         if device.across and (why := reasons.why_beside(device, self.devices.get(device.id), self._held)):
             return why
         known, is_held = self._held.get(device.id), device.id in self._is_shared
-        is_plain = self._ties.get(device.unit, device.port) == device.port
-        held = self._at_ports.get(device.unit, {}) if is_plain else {}
+        # Twins that are known have ids of their own.
+        held = {} if device.unit in self._ties else self._at_ports.get(device.unit, {})
         mine = [known] if is_held else [each for port, each in held.items() if port != device.port]
         asked = (self.units.why_open(each, device, self._offers[resource].resource) for each in mine)
         open_ = next((open_ for open_ in asked if open_ is not None), None)

@@ -40,3 +40,15 @@ def test_what_is_free_of_a_unit_that_is_moved_does_not_wait_for_what_hung_beside
     node.look(rules, unread=hangs)
     told = node.look(rules, *unit("1", 2, serial="S", keys=("", "")), unread=hangs)
     assert [*told.values()] == ["Healthy", "Healthy"]
+
+
+def test_a_free_clone_does_not_wait_for_the_pod_of_a_known_one() -> None:
+    """Ports tell them apart."""
+    rules, node, other = rule("x"), Booting(), [unit("5", 9, product="6010")[0].sys_path]
+    mine, clone = unit("1", 1, serial="S"), unit("3", 2, serial="S")
+    node.look(rules, *mine)
+    told = node.look(rules, *mine, *clone)
+    node.allocate(max(told, key=len))
+    node.look(rules, *mine, *clone)
+    for there, unread in (((*mine, *clone), other), ((*mine, clone[0]), []), (mine, [clone[0].sys_path])):
+        assert node.look(rules, *there, unread=unread)[min(told, key=len)] == "Healthy"

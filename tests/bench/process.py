@@ -121,7 +121,10 @@ class Process:
     def _threads(self) -> Iterator[tuple[int, tuple[int, int]]]:
         """Each thread with its switches, because it waited and because others had their turn."""
         for thread in (self._directory / "task").iterdir():
-            numbers = _numbers(thread / "status")
+            try:
+                numbers = _numbers(thread / "status")
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has just ended
             yield (
                 int(thread.name),
                 (numbers["voluntary_ctxt_switches"], numbers["nonvoluntary_ctxt_switches"]),

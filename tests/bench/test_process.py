@@ -15,21 +15,23 @@ MIB = 1024 * 1024
 def test_what_other_threads_do_is_counted_but_is_not_a_wakeup_of_the_main_thread() -> None:
     process = Process(os.getpid())
     before = process.work()
-    here, there = threading.Semaphore(0), threading.Semaphore(0)
+    here, there, is_taken = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
 
     def pass_on(mine: threading.Semaphore, other: threading.Semaphore) -> None:
         for _ in range(ROUNDS):
             mine.acquire()
             sum(range(10_000))
             other.release()
+        is_taken.wait()
 
     threads = [threading.Thread(target=pass_on, args=pair) for pair in ((here, there), (there, here))]
     for thread in threads:
         thread.start()
     here.release()
-    # A thread that has ended is not counted, so the figures are taken while both are there.
-    while not (work := process.work() - before).switches >= ROUNDS and threads[0].is_alive():
+    # A thread that has ended is not counted, so both stay until the figures are taken.
+    while (work := process.work() - before).switches < ROUNDS:
         pass
+    is_taken.set()
     for thread in threads:
         thread.join()
     assert work.switches >= ROUNDS

@@ -19,6 +19,11 @@ def rule(name: str = "ftdi", *keys: str, match: str = '{ SUBSYSTEM = "tty" }') -
     return "\n".join(("[[resource]]", f'name = "{name}"', f"match = {match}", *keys, ""))
 
 
+def of_product(product: str, name: str, *keys: str) -> str:
+    """A rule for the ttys of one model on USB, or of several: `600*`."""
+    return rule(name, *keys, match=f'{{ SUBSYSTEM = "tty", usb = {{ product = "{product}" }} }}')
+
+
 class Node:
     """A node whose rules are edited while pods hold what they got."""
 

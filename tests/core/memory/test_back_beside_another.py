@@ -10,19 +10,15 @@ from genericdp.core.usb_port import At, Said, Socket
 from tests.core.memory.test_new_in_sockets import unit
 from tests.core.memory.test_siblings_on_boards import Booting
 from tests.scenes.builders import CONTROLLER
-from tests.scenes.edits import Node, rule
+from tests.scenes.edits import Node, of_product
 
 KEYS = pytest.mark.parametrize("keys", ["", 'group_by = "usb_device"', 'identity = "port"'])
 SPEEDS = pytest.mark.parametrize("is_fast", [False, True])
 
 
-def of_model(name: str, product: str, *keys: str) -> str:
-    return rule(name, *keys, match=f'{{ SUBSYSTEM = "tty", usb = {{ product = "{product}" }} }}')
-
-
 def rules_with(*keys: str) -> str:
     """One rule for the unit of a pod, with these keys, and one for another model."""
-    return of_model("x", "6001", *keys) + of_model("y", "6010")
+    return of_product("6001", "x", *keys) + of_product("6010", "y")
 
 
 def other(plug: int, *keys: str, serial: str | None = "K", fast: bool) -> list[UdevDevice]:
@@ -138,7 +134,7 @@ def test_what_comes_beside_it_is_new_for_a_minute(keys: str, *, is_fast: bool) -
 @SPEEDS
 @KEYS
 def test_a_kit_does_without_what_comes_beside_it_for_a_minute(keys: str, *, is_fast: bool) -> None:
-    rules, node = of_model("x", "6001", keys) + of_model("y", "6010", 'group_by = "all"'), Booting()
+    rules, node = of_product("6001", "x", keys) + of_product("6010", "y", 'group_by = "all"'), Booting()
     mine, part = unit("1", 1, fast=is_fast), unit("2", 4, product="6010")
     node.give(rules, *mine)
     for expected in (["/dev/ttyUSB10", "/dev/ttyUSB40"], ["/dev/ttyUSB10", "/dev/ttyUSB20", "/dev/ttyUSB40"]):
@@ -150,7 +146,7 @@ def test_a_kit_does_without_what_comes_beside_it_for_a_minute(keys: str, *, is_f
 
 def test_a_shared_node_that_comes_back_does_not_move_the_unit_beside_it() -> None:
     shared = '[[resource.node]]\nmatch = { usb = { product = "6010" } }\nshared = true\noptional = true'
-    rules, mine = of_model("x", "6001", shared) + of_model("y", "6011"), unit("3", 1)
+    rules, mine = of_product("6001", "x", shared) + of_product("6011", "y"), unit("3", 1)
     part, came, node = other(2, serial=None, fast=True), unit("1", 3, product="6011"), Node()
     node.allocate(*node.look(rules, *mine, *part))
     node.look(rules, *mine)
@@ -180,7 +176,7 @@ def test_ports_of_a_card_that_order_tells_apart_stay_what_they_are_when_it_goes_
 
 
 def test_what_a_pod_got_meanwhile_by_the_same_port_keeps_it() -> None:
-    rules = of_model("x", "6001", "replicas = 2") + of_model("y", "6010", "replicas = 2")
+    rules = of_product("6001", "x", "replicas = 2") + of_product("6010", "y", "replicas = 2")
     came, node = other(2, serial=None, fast=True), Node()
     node.allocate(min(node.look(rules, *unit("1", 1))))
     node.look(rules)
@@ -216,7 +212,7 @@ def test_what_pods_got_meanwhile_under_names_that_may_depend_on_the_port_keeps_i
     keys: str, serial: str | None, properties: tuple[str, ...], twin_at: str, *, is_fast: bool
 ) -> None:
     """All of them are behind a dock. Of units with the same serial number, there are two."""
-    rules, node = of_model("x", "6001", 'identity = "port"') + of_model("y", "6010", keys), Booting()
+    rules, node = of_product("6001", "x", 'identity = "port"') + of_product("6010", "y", keys), Booting()
     mine = [unit("1.2", plug, serial="S", fast=is_fast, dock="1") for plug in (1, 3)]
     came = unit("1.2", 2, serial=serial, keys=properties, product="6010", fast=not is_fast, dock="1")
     twin = unit(twin_at, 4, serial="K", product="6010", fast=not is_fast, dock=twin_at[0]) if twin_at else []
@@ -267,7 +263,7 @@ SLOW, FAST = f"{CONTROLLER} usb2 1", f"{CONTROLLER} usb3 5"
 def test_what_is_alone_in_a_socket_of_two_ports_is_at_its_own_unless_only_others_were_there(
     own: str, at_own: list[Said], at_other: list[Said], *, is_own: bool
 ) -> None:
-    """Nothing is said of what devices have lost, although its port is known."""
+    """A port may be known without a model: that of a node that a device has lost."""
     socket = Socket(SLOW, FAST, own, "", ("6001", ""))
     units = {own: at_own, socket.other(own): at_other}
     assert socket.port(At(is_known=lambda _: True, units=units.__getitem__)) == (

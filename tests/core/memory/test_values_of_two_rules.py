@@ -1,11 +1,15 @@
 """Two rules whose devices have the same values of the properties that identify them, and a pod for each."""
 
+from dataclasses import replace
+
 import pytest
 
+from genericdp.core.device import UdevDevice
 from genericdp.core.memory.lasting import TWO_AFTER_S
 from tests.core.memory.test_new_in_sockets import unit
 from tests.core.memory.test_siblings_on_boards import Booting
-from tests.scenes.edits import rule
+from tests.scenes.builders import a_device
+from tests.scenes.edits import of_product, rule
 
 KEYS = pytest.mark.parametrize(
     "keys", ['identity = ["KEY"]', 'group_by = "usb_device"\nidentity = ["KEY"]', 'group_by = "KEY"']
@@ -14,15 +18,25 @@ SERIALS = pytest.mark.parametrize("serial", ["S", None])
 OTHER_SERIALS = pytest.mark.parametrize("other_serial", ["T", None])
 
 
-def of_product(name: str, product: str, keys: str) -> str:
-    return rule(name, keys, match=f'{{ SUBSYSTEM = "tty", usb = {{ product = "{product}" }} }}')
+def a_card_in_a_slot(slot: str, plug: int) -> UdevDevice:
+    path = f"/sys/devices/pci0000:00/0000:00:1c.0/0000:{slot}:00.0"
+    card = a_device(path, subsystem="pci", driver="serial", properties={"PCI_SLOT_NAME": f"0000:{slot}:00.0"})
+    tty = a_device(
+        f"{path}/tty/ttyS{plug}",
+        subsystem="tty",
+        number=f"c 4:{64 + plug}",
+        node=f"/dev/ttyS{plug}",
+        properties={"KEY": "red"},
+        parent=card,
+    )
+    return replace(tty, incarnation=plug)
 
 
 def with_two_pods(
     keys: str, serial: str | None, other_serial: str | None, dock: str = ""
 ) -> tuple[Booting, str, str]:
     """A node on which pods have an adapter at port 2 and a relay, its rules, and the link to the adapter."""
-    rules = of_product("adapter", "600*", keys) + of_product("relay", "6010", keys)
+    rules = of_product("600*", "adapter", keys) + of_product("6010", "relay", keys)
     port, relay = "2.2" if dock else "2", unit("1", 2, serial=other_serial, product="6010")
     node, adapter = Booting(), unit(port, 1, serial=serial, dock=dock)
     for id_ in node.look(rules, *adapter, *relay):
@@ -125,9 +139,9 @@ def test_a_unit_at_the_port_of_another_model_waits_if_edited_rules_give_it_the_s
     node, _, _ = with_two_pods(keys, None, None)
     link = next(link for link, path in node.links().items() if path == "/dev/ttyUSB20")
     node.look("")
-    edited = of_product("relay", "60*", keys)
+    edited = of_product("60*", "relay", keys)
     if swaps:
-        edited = of_product("relay", "6001", keys) + of_product("adapter", "6010", keys)
+        edited = of_product("6001", "relay", keys) + of_product("6010", "adapter", keys)
     node.look(edited)
     for _ in range(2):
         node.look(edited, *unit("1", 3))
@@ -140,7 +154,7 @@ def test_two_models_with_one_serial_number_are_not_exchanged_when_rules_are(keys
     node, rules, link = with_two_pods(keys, "S", "S")
     other = next(link for link, path in node.links().items() if path == "/dev/ttyUSB20")
     adapter, relay = unit("2", 3, serial="S"), unit("1", 4, serial="S", product="6010")
-    edited = of_product("relay", "6001", keys) + of_product("adapter", "6010", keys)
+    edited = of_product("6001", "relay", keys) + of_product("6010", "adapter", keys)
     node.look(rules, *unit("2", 1, serial="S"))
     node.look(rules)
     node.look(edited)
@@ -164,3 +178,21 @@ def test_units_of_one_model_are_told_apart_by_their_ports(serial: str | None) ->
     node.look(rules)
     node.look(rules, *unit("2", 3, serial=serial))
     assert node.links()[link] == "/dev/ttyUSB30"
+
+
+def test_units_that_are_not_on_usb_are_told_apart_by_their_slots() -> None:
+    """Nothing says of which model they are."""
+    rules = "".join(
+        rule(name, 'identity = ["KEY"]', match=f'{{ SUBSYSTEM = "tty", DEVPATH = "*/0000:{slot}:*" }}')
+        for name, slot in (("adapter", "05"), ("relay", "06"))
+    )
+    adapter, relay = a_card_in_a_slot("05", 1), a_card_in_a_slot("06", 2)
+    node = Booting()
+    for id_ in node.look(rules, adapter, relay):
+        node.allocate(id_)
+    link = next(link for link, path in node.links().items() if path == "/dev/ttyS1")
+    node.look(rules, adapter)
+    assert node.links()[link] == "/dev/ttyS1"
+    node.look(rules)
+    node.look(rules, a_card_in_a_slot("05", 3))
+    assert node.links()[link] == "/dev/ttyS3"

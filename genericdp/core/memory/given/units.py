@@ -5,8 +5,8 @@ The rules of this file:
 * As long as udev has not finished with what looks like a unit, or has never been read, that may be the unit,
   wherever it is. But what has hung for a minute beside the unit that a pod got is another one.
 * So may what is new in a socket of USB 3, if it would get the same id and is of the same model.
-* The same holds for what is free of a unit. If a pod got it under an id of the unit that another pod has, the
-  other pod's id would be lost once both units are there.
+* A free node of a unit waits in the same way. If a pod got it under an id of the unit that another pod has,
+  the other pod would lose its id as soon as both units are there.
 * A unit without its device nodes is plugged in all the same: no driver may be bound to it. On USB, each unit
   has a node that needs no driver, and which is not the one that the pod got.
 * A device may have many units, each with many former ports. Their pairs are too many to compare one by one.

@@ -138,10 +138,9 @@ class _Others:
                 for spot, id_ in self._whereabouts.at(device, _spots_of(device, is_held=is_held))
                 if not self._renewal.left.has_made_way(id_, spot, device)
             }
+            # With replicas or without: what pods got of a device is remembered for all of them (`as_given`).
             if device.id in self._holders:
-                there.add(
-                    device.id
-                )  # with or without replicas: what its pods got is remembered for all of them
+                there.add(device.id)
             moved = [*self._plugged_in_elsewhere(offer, device)]
             elsewhere = {id_ for id_, _ in moved}
             # The reason names a pod that got the device at this very spot, if there is one.
@@ -221,12 +220,8 @@ class _Others:
         known = self._renewal.devices.get(device.id) if device.id in self.held else None
         if known is None:
             return False
-        # Edited rules may give the id to what the other pod has.
-        is_own, is_others = (
-            any(may_be_model(model, each) for each in every.spots.values())
-            for every in (known, self._devices[other])
-        )
-        if is_others and not is_own:
+        # Edited rules may give the id to what the other pod has. Of one model, both would be twins.
+        if any(may_be_model(model, each) for each in self._devices[other].spots.values()):
             return False
         return spot in known.led.values() or (is_single and self._is_own(device.id, spot))
 

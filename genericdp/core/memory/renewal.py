@@ -66,15 +66,19 @@ class Renewal:
             return reasons.why_another(resource, device.id, self._resources.get(device.id, resource))
         if device.across and (why := reasons.why_beside(device, self.devices.get(device.id), self._held)):
             return why
-        known, is_held = self._held.get(device.id), device.id in self._is_shared
-        # Twins that are known have ids of their own.
-        held = {} if device.unit in self._ties else self._at_ports.get(device.unit, {})
-        mine = [known] if is_held else [each for port, each in held.items() if port != device.port]
-        asked = (self.units.why_open(each, device, self._offers[resource].resource) for each in mine)
-        open_ = next((open_ for open_ in asked if open_ is not None), None)
+        open_ = self._why_open(device, self._offers[resource].resource)
         if open_ is not None or device.id in self.ambiguous:
             return f"its id, {device.id}, may belong to another unit, which a pod may still hold{open_ or ''}"
         return ""
+
+    def _why_open(self, device: Device, rule: Resource) -> str | None:
+        """`Units.why_open` of a held device; of a free one, for what pods hold of its unit at other ports."""
+        if device.id in self._is_shared:
+            return self.units.why_open(self._held.get(device.id), device, rule)
+        # Known twins have ids of their own.
+        held = {} if device.unit in self._ties else self._at_ports.get(device.unit, {})
+        asked = (self.units.why_open(held[port], device, rule) for port in held if port != device.port)
+        return next((why for why in asked if why is not None), None)
 
     def _is_in_doubt(self, device: Device) -> bool:
         return bool(self.plugged.in_doubt) and any(map(self.plugged.is_in_doubt, device.spots))

@@ -1,5 +1,7 @@
 """A clone of a pod's unit comes while that unit hangs."""
 
+from dataclasses import replace
+
 import pytest
 
 from genericdp.core.memory.lasting import TWO_AFTER_S
@@ -52,3 +54,36 @@ def test_a_free_clone_does_not_wait_for_the_pod_of_a_known_one() -> None:
     node.look(rules, *mine, *clone)
     for there, unread in (((*mine, *clone), other), ((*mine, clone[0]), []), (mine, [clone[0].sys_path])):
         assert node.look(rules, *there, unread=unread)[min(told, key=len)] == "Healthy"
+
+
+@pytest.mark.parametrize("product", ["6001", "6010"])
+@pytest.mark.parametrize("keys", ["", 'group_by = "usb_device"'])
+def test_a_free_unit_does_not_wait_for_the_pod_of_one_with_the_same_filler(keys: str, product: str) -> None:
+    """The ids of both name their ports."""
+    rules, node, other = rule("x", keys), Booting(), [unit("5", 9, product="6066")[0].sys_path]
+    mine, free = unit("1", 1, serial="0001"), unit("3", 2, serial="0001", product=product)
+    node.look(rules, *mine)
+    node.allocate(min(node.memory.devices))
+    node.look(rules, *mine)
+    unfinished = replace(mine[1], initialized=False)
+    for there, unread in (([*mine], other), ([mine[0]], []), ([mine[0], unfinished], []), ([], other)):
+        told = node.look(rules, *there, *free, unread=unread)
+        assert told[max(told)] == "Healthy"
+        node.look(rules, *there)
+
+
+@pytest.mark.parametrize(
+    ("dock", "keys"), [("D", ""), ("D", 'group_by = "parent"'), ("", 'identity = ["KEY"]')]
+)
+def test_what_is_free_waits_beside_a_filler_if_something_else_tells_the_unit(dock: str, keys: str) -> None:
+    """That is its dock or a property."""
+    rules, node = rule("x", keys), Booting()
+    mine, moved = (
+        unit(port, plug, serial="0001", keys=("red", "red"), dock=dock)
+        for port, plug in (("3.1" if dock else "3", 1), ("1.1" if dock else "1", 2))
+    )
+    node.allocate(min(node.look(rules, *mine)))
+    node.look(rules, *mine)
+    hangs = [mine[0].sys_path]
+    node.look(rules, unread=hangs)
+    assert "Healthy" not in node.look(rules, *moved, unread=hangs).values()

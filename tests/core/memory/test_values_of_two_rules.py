@@ -163,10 +163,11 @@ def test_two_models_with_one_serial_number_are_not_exchanged_when_rules_are(keys
         assert (node.links()[link], node.links()[other]) == (None, None)
 
 
+@KEYS
 @SERIALS
-def test_units_of_one_model_are_told_apart_by_their_ports(serial: str | None) -> None:
+def test_units_of_one_model_are_told_apart_by_their_ports(keys: str, serial: str | None) -> None:
     rules = "".join(
-        rule(name, 'identity = ["KEY"]', match=f'{{ SUBSYSTEM = "tty", DEVPATH = "*/1-{port}/*" }}')
+        rule(name, keys, match=f'{{ SUBSYSTEM = "tty", DEVPATH = "*/1-{port}/*" }}')
         for name, port in (("adapter", "2"), ("relay", "1"))
     )
     node, adapter, relay = Booting(), unit("2", 1, serial=serial), unit("1", 2)

@@ -17,6 +17,7 @@ from functools import cached_property
 
 from genericdp.core.buses.port import are_two_docks, dock_of, is_hub, model_of, unit_on_usb
 from genericdp.core.device import UdevDevice
+from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.place import USB_NODE, Place, Spot, may_be_model
@@ -176,10 +177,11 @@ class Units:
 
 
 def at_ports(held: Iterable[Remembered]) -> Mapping[str, Mapping[str, Remembered]]:
-    """Unit -> port -> one of the devices that pods hold of it there."""
+    """Unit -> port -> one of the devices that pods hold of it there, unless a filler is all that says so."""
     found: dict[str, dict[str, Remembered]] = {}
     for known in held:
-        found.setdefault(known.device.unit, {})[known.device.port] = known
+        if not _is_by_filler(known.device):
+            found.setdefault(known.device.unit, {})[known.device.port] = known
     return found
 
 
@@ -190,6 +192,13 @@ def parts_of_units(held: Iterable[Remembered]) -> Mapping[str, Collection[tuple[
         mine = found.setdefault(known.device.unit, set())
         mine.update((spot.port, model) for spot, model in known.spots.items() if has_serial(spot))
     return found
+
+
+def _is_by_filler(device: Device) -> bool:
+    """Whether the id of a device stands for a serial number that tells nothing, and for its port."""
+    # A dock tells such a unit by its own serial number.
+    spots = device.spots if device.basis == "serial" else ()
+    return any(why_filler(spot.serial) for spot in spots if spot not in device.docks)
 
 
 def _moves(known: Remembered, now: Device, resource: Resource) -> Sequence[Move]:

@@ -220,8 +220,12 @@ class _Others:
         known = self._renewal.devices.get(device.id) if device.id in self.held else None
         if known is None:
             return False
-        # Edited rules may give the id to what the other pod has. Of one model, both would be twins.
-        if any(may_be_model(model, each) for each in self._devices[other].spots.values()):
+        # Edited rules may give the id to what the other pod has.
+        is_own, is_others = (
+            any(may_be_model(model, each) for each in every.spots.values())
+            for every in (known, self._devices[other])
+        )
+        if is_others and not is_own:
             return False
         return spot in known.led.values() or (is_single and self._is_own(device.id, spot))
 

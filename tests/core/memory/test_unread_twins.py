@@ -433,11 +433,13 @@ def moved_while_something_hangs(rules: str, start: str) -> tuple[Node, str]:
 
 @by_all
 @at_any_start
-def test_a_unit_that_may_have_moved_is_found_when_what_hangs_has_another_serial_number(
-    rules: str, start: str
+@pytest.mark.parametrize(("serial", "product"), [("OTHER", "6001"), ("0001", "6001"), (None, "6010")])
+def test_a_unit_that_may_have_moved_is_found_when_what_hangs_is_another_one(
+    rules: str, start: str, serial: str | None, product: str
 ) -> None:
     node, link = moved_while_something_hangs(rules, start)
-    told = node.look(rules, *a_unit("4", 1, 2), *a_unit("1", 2, 3, "OTHER"))
+    other = a_unit("1", 2, 3, serial, product)
+    told = node.look(rules, *a_unit("4", 1, 2), *other)
     assert ("Healthy" in told.values(), node.links()[link]) == (True, "/dev/ttyUSB1")
     assert (node.memory.twins, node.memory.guesses, node.memory.ties) == (frozenset(), frozenset(), {})
     assert node.memory.refutable == frozenset()

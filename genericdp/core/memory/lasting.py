@@ -11,8 +11,7 @@ The rules of this file:
   running.
 * That it has a twin is a guess until both have been read. Until then, the link of a pod does not lead to the
   supposed twin, and no other pod gets it. The guess is wrong if the unit that hangs turns out to have a
-  different serial number, or none and to be of another model. Whatever hangs there later, or after a restart,
-  proves nothing.
+  different serial number. Whatever hangs there later, or after a restart, proves nothing.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -111,7 +110,7 @@ def with_answered(memory: Memory, devices: Mapping[str, UdevDevice], now: float)
 def without_guesses(memory: Memory, devices: Mapping[str, UdevDevice]) -> Memory:
     """The memory before a step, without the guesses that are wrong, and those that do not matter any more.
 
-    One is wrong if what hung answers and is another unit. But an id that a pod has got stays. None
+    One is wrong if what hung answers with another serial number. But an id that a pod has got stays. None
     matters while no pod holds such a unit.
     """
     known = (memory.devices[id_] for id_ in memory.held_devices & memory.devices.keys())
@@ -126,18 +125,14 @@ def without_guesses(memory: Memory, devices: Mapping[str, UdevDevice]) -> Memory
 
 
 def _refuted(memory: Memory, devices: Mapping[str, UdevDevice]) -> frozenset[Unit]:
-    """The units that are not what hung, as its serial number says when it answers, or its model."""
+    """The units that are not what hung, as the serial number says with which it answers."""
     may_be, others = set[Unit](), set[Unit]()
     for path, units in memory.maybe.items():
+        serial = _serial_of(devices[path]) if path in devices else ""
+        # Without one, it may be the unit in another mode, also as another model.
         for unit in units:
-            (may_be if path not in devices or _may_be(unit, devices[path]) else others).add(unit)
+            (may_be if serial in ("", unit.serial) else others).add(unit)
     return frozenset(others - may_be)
-
-
-def _may_be(unit: Unit, this: UdevDevice) -> bool:
-    """Whether a USB device may be a unit. The kernel may have failed to read its serial number."""
-    serial = _serial_of(this)
-    return serial == unit.serial or (not serial and may_be_model(unit.model, model_of(this)))
 
 
 def _without_twins(memory: Memory, twins: Twins) -> Memory:

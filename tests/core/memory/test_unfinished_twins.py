@@ -18,11 +18,8 @@ def unfinished(device: UdevDevice) -> UdevDevice:
     return replace(device, initialized=False, properties=properties, parent=parent)
 
 
-def a_unit(
-    port: str, number: int, plug: int, serial: str | None = "S", product: str = "6001"
-) -> list[UdevDevice]:
-    usb = a_usb_device(port, serial=serial, product=product, devnum=10 + plug)
-    usb = replace(usb, incarnation=100 * plug)
+def a_unit(port: str, number: int, plug: int, serial: str | None = "S") -> list[UdevDevice]:
+    usb = replace(a_usb_device(port, serial=serial, devnum=10 + plug), incarnation=100 * plug)
     tty = a_usb_node(usb, "tty", f"ttyUSB{number}", number=f"c 188:{number}")
     return [usb, replace(tty, incarnation=100 * plug + 1)]
 

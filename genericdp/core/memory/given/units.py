@@ -17,7 +17,6 @@ from functools import cached_property
 
 from genericdp.core.buses.port import are_two_docks, dock_of, is_hub, model_of, unit_on_usb
 from genericdp.core.device import UdevDevice
-from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import has_serial
 from genericdp.core.inventory.place import USB_NODE, Place, Spot, may_be_model
@@ -198,7 +197,7 @@ def _is_by_filler(device: Device) -> bool:
     """Whether the id of a device stands for a serial number that tells nothing, and for its port."""
     # A dock tells such a unit by its own serial number.
     spots = device.spots if device.basis == "serial" else ()
-    return any(why_filler(spot.serial) for spot in spots if spot not in device.docks)
+    return any(spot.serial and not has_serial(spot) for spot in spots if spot not in device.docks)
 
 
 def _moves(known: Remembered, now: Device, resource: Resource) -> Sequence[Move]:

@@ -116,6 +116,41 @@ def test_a_pod_keeps_the_other_unit_when_one_leaves(
     assert links_to(node, "/dev/ttyUSB1") == links
 
 
+@pytest.mark.parametrize("grouping", ['"all"', '"RACK"'])
+@pytest.mark.parametrize("ports", [("2", "3"), ("3", "4")])
+@pytest.mark.parametrize("card_is_back", [False, True])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_unit_is_known_by_its_serial_number_after_it_was_away_together_with_a_card(
+    grouping: str, ports: tuple[str, str], *, card_is_back: bool, restarts: bool
+) -> None:
+    """That the card had several ports is remembered, which says nothing about the other unit."""
+
+    def in_rack(*devices: UdevDevice) -> list[UdevDevice]:
+        return [replace(each, properties={**each.properties, "RACK": "r"}) for each in devices]
+
+    rules, node = rule("kit", f"group_by = {grouping}", 'unplug_grace = "1s"'), Node()
+    card, third = (
+        in_rack(*a_card("1", {0: 0, 1: 1}, 50, serial="S1")),
+        in_rack(*a_card("5", {0: 5}, 60, "S2")),
+    )
+
+    def a_stick(port: str, since: int) -> list[UdevDevice]:
+        return in_rack(*a_card(port, {0: 6}, since, "S3"))
+
+    node.look(rules, *card, *third, *a_stick("2", 70))
+    links = links_to(node, "/dev/ttyUSB6")
+    node.look(rules, *third, *a_stick("2", 70))
+    node.look(rules, *third)
+    for port, since in zip(ports, (80, 90), strict=True):
+        if restarts:
+            restart(node)
+        told = node.look(rules, *(card if card_is_back else ()), *third, *a_stick(port, since))
+        assert [*told.values()] == ["Healthy"]
+        assert links_to(node, "/dev/ttyUSB6") == links
+        node.allocate(min(told))
+        node.look(rules, *third)
+
+
 def a_serial_number_for(port: str) -> str:
     """One whose hash begins like that of a port."""
     return next(each for each in map(str, range(10_000)) if hash_of(each)[0] == hash_of(port)[0])

@@ -100,10 +100,19 @@ def _name(group: Group, identity: Identity, id_: str, spot: Spot) -> str:
     if _is_foreign(group, identity, spot):
         # Another unit may have the same place, so the link says which unit it is.
         is_by_unit = _is_by_unit(group, identity, spot)
-        # A device may call itself like the port of another one.
-        kind = ("serial",) if is_by_unit and spot.serial.startswith("/") else ()
-        name += f"@{hash_of(*kind, spot.serial if is_by_unit else spot.port)[:_MARK_LENGTH]}"
+        by_serial, by_port = marks_of(spot)
+        name += f"@{by_serial if is_by_unit else by_port}"
     return f"{name}@{spot.number + 1}" if spot.number else name
+
+
+def marks_of(spot: Spot) -> tuple[str, str]:
+    """What a link may say of the unit at a spot: a hash of its serial number, or of its port.
+
+    Both are short, so others may have the same.
+    """
+    # A device may call itself like the port of another one.
+    kind = ("serial",) if spot.serial.startswith("/") else ()
+    return hash_of(*kind, spot.serial)[:_MARK_LENGTH], hash_of(spot.port)[:_MARK_LENGTH]
 
 
 def _is_by_unit(group: Group, identity: Identity, spot: Spot) -> bool:

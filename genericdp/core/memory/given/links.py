@@ -11,7 +11,7 @@ The rules of this file:
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import filterfalse
 
-from genericdp.core.inventory.naming.links import long_name
+from genericdp.core.inventory.naming.links import long_name, marks_of
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import Part, has_serial, is_part, part_of
 from genericdp.core.inventory.past import Ties
@@ -78,8 +78,10 @@ class GivenLinks:
         return self._links[id_]
 
     def _led(self, link: str, spot: Spot, known: Remembered) -> list[tuple[Spot, str]]:
-        """Where a link may have led that leads nowhere now, each with the model."""
-        earlier = [each for each in known.earlier.items() if not is_of_number(each[0])]
+        """Where a link that names its unit may have led that leads nowhere now, each with the model."""
+        named = frozenset(link.split("@"))
+        lost = (each for each in known.earlier.items() if not is_of_number(each[0]))
+        earlier = [each for each in lost if not named.isdisjoint(marks_of(each[0]))]
         alike = [each for each in earlier if each[0][1:3] == spot[1:3]]
         tied = [each for each in alike if each[0].port == self._ties.get(link)]
         # The unit at the tied port had the link; without a tie, the unit that was lost first. A unit that was

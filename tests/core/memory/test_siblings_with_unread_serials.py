@@ -205,3 +205,14 @@ def test_it_may_be_any_of_two_cards_that_were_there(key: str, serials: tuple[str
             again.inventory, again.memory, again.now = node.inventory, node.memory, node.now
             pod.node = again
             pod.look(a_card(parts, None))
+
+
+def test_what_is_saved_of_siblings_is_all_that_is_known_of_them() -> None:
+    """The pod got the ports of a card whose serial number is read at another port only."""
+    rules, node = rule("x", 'group_by = "usb_device"', 'identity = ["ID_VENDOR_ID"]'), Node()
+    unread = a_card([0, 1], None)
+    (id_,) = node.look(rules, *unread.values())
+    node.allocate(id_)
+    for there in (unread, {}, a_card([0, 1], port="6")):
+        node.look(rules, *there.values())
+    assert load(dump(node.memory)).siblings == node.memory.siblings

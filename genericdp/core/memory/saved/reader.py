@@ -229,9 +229,9 @@ def _parse_siblings(value: Any, late: Any, models: Any, devices: Iterable[Rememb
         for number, model in map(fields.items, fields.items(mine)):
             numbers[number] = numbers[number]._replace(model=fields.text(model))
     # What is saved of siblings is all that is known of them; an earlier release left out some.
-    known = frozenset(siblings) if late is not None else frozenset()
+    if late is not None:
+        return siblings
     spots = [spot for each in devices for spot in (*each.device.spots, *each.earlier)]
-    spots = [spot for spot in spots if spot.of_all not in known]
     for spot in spots:
         if spot.number > 0:
             siblings.setdefault(spot.of_all, {})

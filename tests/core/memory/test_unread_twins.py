@@ -497,6 +497,30 @@ def test_a_unit_that_hung_and_comes_back_through_its_boot_loader_is_not_taken_fo
     assert node.links()[link] == "/dev/ttyUSB2"
 
 
+@with_ids_of_twins
+@pytest.mark.parametrize("hangs_s", [0.0, 2 * TWO_AFTER_S])
+@pytest.mark.parametrize("stays", [True, False])
+def test_that_two_clones_were_read_is_no_guess_when_one_hangs_within_a_minute(
+    rules: str, hangs_s: float, *, stays: bool
+) -> None:
+    """Another unit at its port does not show that there was one only."""
+    node, first, second = Node(), a_unit("1", 0, 1), a_unit("3", 1, 2)
+    node.look(rules, *first)
+    node.look(rules, *first, *second)
+    link = next(link for link, path in node.links().items() if path == "/dev/ttyUSB1")
+    mine = link.partition("@")[0]
+    node.allocate(mine)
+    for _ in range(2):
+        node.look(rules, *first, unread=unread(second))
+        node.now += hangs_s
+    beside = first if stays else []
+    node.look(rules, *beside, *a_unit("3", 2, 3, "OTHER"))
+    node.look(rules, *beside)
+    told = node.look(rules, *beside, *a_unit("3", 1, 4))
+    assert node.links()[link] == "/dev/ttyUSB1"
+    assert told[mine] == "Healthy"
+
+
 @by_all
 @at_any_start
 @pytest.mark.parametrize("boots", [True, False])

@@ -21,9 +21,10 @@ from genericdp.core.buses.port import model_of, port_on_a_bus
 from genericdp.core.device import UdevDevice
 from genericdp.core.fillers import why_filler
 from genericdp.core.inventory.naming.links import short_name
-from genericdp.core.inventory.past import Twin, Twins, as_whole
-from genericdp.core.inventory.place import Spot, locate, may_be_model
+from genericdp.core.inventory.past import WHOLE, Twin, Twins, as_whole
+from genericdp.core.inventory.place import USB_NODE, Spot, locate, may_be_model
 from genericdp.core.inventory.plugged import Plugged
+from genericdp.core.inventory.twins import SideBySide
 from genericdp.core.memory.given.ports import ports_of
 from genericdp.core.memory.given.units import Apart
 from genericdp.core.memory.memory import Memory, Unit
@@ -73,16 +74,16 @@ def with_beside(memory: Memory, before: Memory, twins: Twins, now: float) -> Mem
     return replace(memory, beside={each: then for each, then in since.items() if now - then < TWO_AFTER_S})
 
 
-def with_guesses(memory: Memory, before: Memory, suspects: Twins) -> Memory:
+def with_guesses(memory: Memory, before: Memory, suspects: Twins, side_by_side: SideBySide) -> Memory:
     """The memory after a step, with the twins that may be one unit: nobody has read both of them at once.
 
     suspects  see `twins_of_unread`
     """
     guesses = before.guesses.union(suspects - before.twins)
     guesses = guesses.intersection([*memory.twins, *memory.beside])
-    # Units that have been plugged in with the same device node at the same time have both been read.
-    read = (as_whole(twin) for twin in memory.twins if guesses and twin != as_whole(twin))
-    return replace(memory, guesses=guesses.difference(read))
+    # Both have been read if they had the same device node. When a unit moves, that on USB may go last.
+    read = [twin for twin in memory.twins if guesses and twin.within not in (WHOLE, USB_NODE)]
+    return replace(memory, guesses=guesses.difference(map(as_whole, (*read, *side_by_side.twins))))
 
 
 def with_answered(memory: Memory, devices: Mapping[str, UdevDevice], now: float) -> Memory:

@@ -93,7 +93,7 @@ def take_inventory(
     if may_be_twins or suspects or memory.beside:
         after = with_beside(after, memory, may_be_twins | suspects, now)
     if suspects or memory.guesses:
-        after = with_guesses(after, memory, suspects)
+        after = with_guesses(after, memory, suspects, builder.side_by_side)
     return complete, after
 
 

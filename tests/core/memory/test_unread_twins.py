@@ -521,6 +521,28 @@ def test_that_two_clones_were_read_is_no_guess_when_one_hangs_within_a_minute(
     assert told[mine] == "Healthy"
 
 
+@with_ids_of_twins
+@pytest.mark.parametrize("boots", [True, False])
+def test_a_unit_that_was_seen_at_both_ports_while_it_moved_may_have_a_twin_later(
+    rules: str, *, boots: bool
+) -> None:
+    """Only its node on USB was still at the old port. Another look may find it hanging, or moved again."""
+    first, moved = a_unit("1", 0, 1), a_unit("4", 1, 2)
+    node, link = held(rules, *first)
+    node.look(rules, first[0], *moved)
+    node.look(rules, *moved)
+    assert node.links()[link] == "/dev/ttyUSB1"
+    if boots:
+        restart(node, "next")
+        node.look(rules, *moved)
+    for _ in range(3):
+        told = node.look(rules, *a_unit("5", 2, 3), unread=unread(a_unit("4", 1, 9)))
+        assert ("Healthy" in told.values(), node.links()[link]) == (False, None)
+        node.now += 2 * TWO_AFTER_S
+    node.look(rules, *a_unit("5", 2, 3), *a_unit("4", 1, 9, "OTHER"))
+    assert node.links()[link] == "/dev/ttyUSB2"
+
+
 @by_all
 @at_any_start
 @pytest.mark.parametrize("boots", [True, False])

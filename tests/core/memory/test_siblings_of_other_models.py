@@ -183,3 +183,28 @@ def test_they_do_not_count_for_another_part_of_a_dock_with_their_serial_number(
             node.look(rules)
         node.look(rules, *dock(serial, plug))
     assert {*node.look(rules, *dock("X", 5)).values()} == {"Healthy"}
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_doubt_about_siblings_holds_at_a_port_where_another_model_with_their_serial_number_was(
+    count: int, *, restarts: bool
+) -> None:
+    """It was one node of two that the pod got at another port, and nobody knows which."""
+    node, rules = Booting(), rule("kb", match=KEYBOARDS) + rule("sc", match=SCANNERS)
+    node.look(rules, *hid(SCANNER, 1, count, "S", port="1", first=5))
+    node.look(rules)
+    node.look(rules, *hid(KEYBOARD, 2, 2, "S", port="2"))
+    node.look(rules)
+    usb, _, second = hid(KEYBOARD, 3, 2, "S", port="3")
+    told = node.look(rules, usb, second)
+    link = next(link for link, path in node.links().items() if path == "/dev/event1")
+    assert told[link] == "Healthy"
+    node.allocate(link)
+    node.look(rules, usb, second)
+    node.look(rules)
+    if restarts:
+        node.restart()
+    told = node.look(rules, *hid(KEYBOARD, 4, 2, "S", port="1"))
+    assert node.links()[link] is None
+    assert all(health != "Healthy" for id_, health in told.items() if id_.startswith("kb"))

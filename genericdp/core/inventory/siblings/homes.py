@@ -175,7 +175,12 @@ def _of_model(
     if not models or any(each.held for each in known.values()):
         return before
     were = {n: (known[n].models if n in known else ()) or (seen.model,) for n, seen in before.items()}
-    return {n: seen for n, seen in before.items() if "" in were[n] or not models.isdisjoint(were[n])}
+    return {
+        n: seen
+        for n, seen in before.items()
+        # Those of this model may have been in doubt elsewhere since the others were here.
+        if "" in were[n] or seen.model in models or not models.isdisjoint(were[n])
+    }
 
 
 def _is_known(spot: Spot, past: Past) -> bool:

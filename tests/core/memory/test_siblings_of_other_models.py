@@ -208,3 +208,51 @@ def test_a_doubt_about_siblings_holds_at_a_port_where_another_model_with_their_s
     told = node.look(rules, *hid(KEYBOARD, 4, 2, "S", port="1"))
     assert node.links()[link] is None
     assert all(health != "Healthy" for id_, health in told.items() if id_.startswith("kb"))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("keys", KEYS)
+@pytest.mark.parametrize("visits", [False, True])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_siblings_that_no_rule_takes_do_not_take_the_port_of_a_unit_with_their_serial_number(
+    count: int, keys: str, *, visits: bool, restarts: bool
+) -> None:
+    """They are of another model. Nothing is remembered of them, so each look finds them anew."""
+    node, rules = Booting(), rule("hid", keys, match=SCANNERS)
+    beside = hid(KEYBOARD, 1, 3, "X", port="1", first=4)
+    always = () if visits else beside
+    for id_ in node.look(rules, *always, *hid(SCANNER, 2, count, "X", port="2")):
+        node.allocate(id_)
+    node.look(rules, *always, *hid(SCANNER, 2, count, "X", port="2"))
+    links = node.links()
+    for plug in (3, 4):
+        node.look(rules, *beside)
+        if restarts:
+            node.restart()
+        told = node.look(rules, *always, *hid(SCANNER, plug, count, "X", port="2"))
+        assert {*told.values()} == {"Healthy"}
+        assert node.links() == links
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_siblings_keep_their_ids_at_a_port_where_another_model_with_their_serial_number_was(
+    count: int, index: int, *, restarts: bool
+) -> None:
+    """One of them has not come yet when they are first seen there."""
+    node, rules = Booting(), rule("kb", match=KEYBOARDS) + rule("sc", match=SCANNERS)
+    node.look(rules, *hid(SCANNER, 1, count, "S", port="1", first=5))
+    node.look(rules)
+    node.look(rules, *hid(KEYBOARD, 2, 2, "S", port="2"))
+    link = next(link for link, path in node.links().items() if path == f"/dev/event{index}")
+    node.allocate(link)
+    node.look(rules, *hid(KEYBOARD, 2, 2, "S", port="2"))
+    node.look(rules)
+    if restarts:
+        node.restart()
+    usb, first, second = hid(KEYBOARD, 3, 2, "S", port="1")
+    node.look(rules, usb, second)
+    assert node.links()[link] is None
+    assert node.look(rules, usb, first, second)[link] == "Healthy"
+    assert node.links()[link] == f"/dev/event{index}"

@@ -2,9 +2,11 @@
 
 The rules of this file:
 
-* A serial number says at which other ports a unit may have been: at those where nothing is plugged in now. If
-  it tells nothing (`fillers`), only properties that a rule names as `identity` do. Then something else may be
-  plugged in at the former port.
+* A serial number says at which other ports a unit may have been: at those where nothing is plugged in now.
+  The parts of a dock may share one, and a unit that changes its mode stays at its port. So it was not at a
+  port where only other models were, unless properties that a rule names as `identity` say that it was.
+* If the serial number tells nothing (`fillers`), only these properties do. Then something else may be plugged
+  in at the former port.
 * A unit without a serial number behind a dock that has one is known by that of the dock and its port there.
   Something else may be plugged in at the former port of the dock.
 * The kernel may have failed to read the serial number of a unit, now or before. So two units of one model at
@@ -53,7 +55,7 @@ class Former:
         if self.is_known:
             # Properties do not say that the other siblings of the unit have not been at a port.
             self.alike = self.may_be = self.alike if behind else self.empty
-            self.spots: Sequence[Spot] = spots or self.alike
+            self.spots: Sequence[Spot] = spots or [each for each in self.alike if _was_at(group, each, past)]
         else:
             taken = (each for each in self.alike if each in at and each in told_at)
             spots += [each for each in taken if ids.isdisjoint(_ids_of(at[each], told))]
@@ -127,6 +129,15 @@ def _with_another_serial(group: Iterable[UdevDevice], spot: Spot, past: Past) ->
         models = (each for known in past.known_at(other).values() for each in known.models)
         if any(may_be_model(model, each) for each in models):
             yield other
+
+
+def _was_at(group: Iterable[UdevDevice], spot: Spot, past: Past) -> bool:
+    """Whether a unit of this model may have been at a spot."""
+    usb = _unit_of(group)
+    model = "" if usb is None else model_of(usb)
+    models = {each for known in past.known_at(spot).values() for each in known.models}
+    models = models or {seen.model for seen in past.siblings.get(spot, {}).values()}
+    return not models or any(may_be_model(model, each) for each in models)
 
 
 def _unit_of(group: Iterable[UdevDevice]) -> UdevDevice | None:

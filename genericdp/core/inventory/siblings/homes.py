@@ -7,7 +7,7 @@ The rules of this file:
 * If it may be one of several ports, the first one counts as long as siblings have the same numbers at all of
   them.
 * Siblings of another model that were at this port say nothing about those that are there now, unless a pod
-  holds one of them: a unit that changes its mode stays at its port.
+  holds one of them: a unit that changes its mode stays at its port. So these may have been at another one.
 * What is found out about a unit with a serial number at one port is remembered at all that it has left. So it
   does not matter at which port it comes next.
 """
@@ -113,15 +113,17 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     seen = {node.sys_path: Seen(order_of(node), node.incarnation, model=_model_at(node)) for node in group}
     paths = {each[:2]: path for path, each in seen.items()}
     home, known = spot, past.known_at(spot)
-    before = _of_model(seen, seen_at(spot, past, group), known)
+    there = seen_at(spot, past, group)
+    before = _of_model(seen, there, known)
     former = Former(group, spot, past, told, at)
     spots = [*former.spots, *former.unread]
     if paths.keys() <= {each[:2] for each in before.values()}:
         ports = [*former.left(home, before)] if group else []
         return Home(seen, home, before, known, _stayed(before, paths), former=ports)
     is_open = False
+    are_others = bool(there) and not before
     # Where something is remembered at the spot itself, some may have come, and others not yet.
-    if spots and not _is_known(spot, past):
+    if spots and (are_others or not _is_known(spot, past)):
         home = spots[0]
         before = elsewhere(seen_at(home, past, ()))
         known = past.known_at(home)

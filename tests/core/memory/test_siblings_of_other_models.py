@@ -256,3 +256,18 @@ def test_siblings_keep_their_ids_at_a_port_where_another_model_with_their_serial
     assert node.links()[link] is None
     assert node.look(rules, usb, first, second)[link] == "Healthy"
     assert node.links()[link] == f"/dev/event{index}"
+
+
+def test_siblings_may_have_been_where_an_earlier_release_does_not_say_of_which_model_they_were() -> None:
+    node, rules = Booting(), rule("hid", match=ALL_INPUTS)
+    for id_ in node.look(rules, *hid(KEYBOARD, 1, 2, "S")):
+        node.allocate(id_)
+    node.look(rules)
+    document = json.loads(saved.dump(node.memory))
+    del document["sibling_models"]
+    for device in document["devices"].values():
+        del device["models"]
+    node.memory = saved.load(json.dumps(document).encode())
+    usb, _, second = hid(KEYBOARD, 2, 2, "S", port="2")
+    text = "it is unplugged, or it is one of several that look alike: plug it in again at its old port"
+    assert {*node.look(rules, usb, second).values()} == {f"{text}, or delete that pod"}

@@ -136,8 +136,9 @@ def _was_at(group: Iterable[UdevDevice], spot: Spot, past: Past) -> bool:
     usb = _unit_of(group)
     model = "" if usb is None else model_of(usb)
     models = {each for known in past.known_at(spot).values() for each in known.models}
-    models = models or {seen.model for seen in past.siblings.get(spot, {}).values()}
-    return not models or any(may_be_model(model, each) for each in models)
+    # Those of this model may have been in doubt elsewhere since the others were there.
+    models |= {seen.model for seen in past.siblings.get(spot, {}).values()}
+    return any(may_be_model(model, each) for each in models)
 
 
 def _unit_of(group: Iterable[UdevDevice]) -> UdevDevice | None:

@@ -113,17 +113,15 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     seen = {node.sys_path: Seen(order_of(node), node.incarnation, model=_model_at(node)) for node in group}
     paths = {each[:2]: path for path, each in seen.items()}
     home, known = spot, past.known_at(spot)
-    there = seen_at(spot, past, group)
-    before = _of_model(seen, there, known)
+    before = _of_model(seen, seen_at(spot, past, group), known)
     former = Former(group, spot, past, told, at)
     spots = [*former.spots, *former.unread]
     if paths.keys() <= {each[:2] for each in before.values()}:
         ports = [*former.left(home, before)] if group else []
         return Home(seen, home, before, known, _stayed(before, paths), former=ports)
     is_open = False
-    are_others = bool(there) and not before
-    # Where something is remembered at the spot itself, some may have come, and others not yet.
-    if spots and (are_others or not _is_known(spot, past)):
+    # Where something of this model is remembered at the spot itself, some may have come, and others not yet.
+    if spots and not (before and _is_known(spot, past)):
         home = spots[0]
         before = elsewhere(seen_at(home, past, ()))
         known = past.known_at(home)

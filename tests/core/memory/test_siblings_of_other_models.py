@@ -271,3 +271,57 @@ def test_siblings_may_have_been_where_an_earlier_release_does_not_say_of_which_m
     usb, _, second = hid(KEYBOARD, 2, 2, "S", port="2")
     text = "it is unplugged, or it is one of several that look alike: plug it in again at its old port"
     assert {*node.look(rules, usb, second).values()} == {f"{text}, or delete that pod"}
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("are_matched", [False, True])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_siblings_stay_in_doubt_while_another_model_is_where_the_pod_got_one_of_them(
+    count: int, *, are_matched: bool, restarts: bool
+) -> None:
+    """It was one node of two that the pod got there, and nobody knows which."""
+    node, rules = Booting(), rule("kb", match=KEYBOARDS)
+    rules += rule("sc", match=SCANNERS) if are_matched else ""
+    node.look(rules, *hid(KEYBOARD, 1, 2, "S"))
+    node.look(rules)
+    usb, _, second = hid(KEYBOARD, 2, 2, "S", port="3")
+    node.look(rules, usb, second)
+    link = next(link for link, path in node.links().items() if path == "/dev/event1")
+    node.allocate(link)
+    node.look(rules, usb, second)
+    keyboard = hid(KEYBOARD, 3, 2, "S")
+    node.look(rules, *keyboard)
+    assert node.links()[link] is None
+    for plug in (5, 7):
+        node.look(rules, *keyboard, *hid(SCANNER, plug, count, "S", port="3", first=5))
+        if restarts:
+            node.restart()
+        assert node.links()[link] is None
+        told = node.look(rules, *keyboard)
+        assert node.links()[link] is None
+        assert all(health != "Healthy" for id_, health in told.items() if id_.startswith("kb"))
+
+
+@pytest.mark.parametrize("keys", KEYS[:2])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_siblings_of_which_more_come_than_were_known_say_nothing_about_another_model(
+    keys: str, *, restarts: bool
+) -> None:
+    """They have the serial number of the unit that a pod has, and come while that is unplugged."""
+    node, rules = Booting(), rule("kb", keys, match=KEYBOARDS) + rule("sc", keys, match=SCANNERS)
+    scanner = hid(SCANNER, 1, 2, "S", first=5)
+    for id_ in node.look(rules, *scanner):
+        node.allocate(id_)
+    node.look(rules, *scanner)
+    links = node.links()
+    node.look(rules)
+    node.look(rules, *hid(KEYBOARD, 3, 1, "S", port="3"))
+    node.look(rules)
+    keyboard = hid(KEYBOARD, 5, 2, "S", port="2")
+    told = node.look(rules, *keyboard)
+    assert {health for id_, health in told.items() if id_.startswith("kb")} == {"Healthy"}
+    if restarts:
+        node.restart()
+    told = node.look(rules, *keyboard, *hid(SCANNER, 7, 2, "S", first=5))
+    assert {*told.values()} == {"Healthy"}
+    assert {link: node.links()[link] for link in links} == links

@@ -30,8 +30,9 @@ At = Mapping[Spot, Sequence[UdevDevice]]
 class Former:
     """The other spots where siblings may have been before.
 
-    alike   where a node is remembered with their place, and their serial number or their port in a dock
+    alike   where a node of their model is remembered with their place and serial number, or port in a dock
     empty   those of them where nothing is plugged in
+    taken   those of them where another model is plugged in now
     spots   those of them where they were, as far as properties or the serial number say
     may_be  those where any node of their unit may have been
     unread  the spots at their own port where they were if their serial number could not be read, now or then
@@ -50,12 +51,17 @@ class Former:
         ids = _ids_of(group, told) if self.alike else frozenset[str]()
         told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
         self._told = told_at
+        model = _model_of(group)
+        self.alike = [each for each in self.alike if each in told_at or _was_at(model, each, past)]
         self.empty = [each for each in self.alike if each not in at]
         spots = [each for each in self.empty if each in told_at]
+        self.taken: Sequence[Spot] = ()
         if self.is_known:
+            taken = (each for each in self.alike if each in at)
+            self.taken = [each for each in taken if not may_be_model(model, _model_of(at[each]))]
             # Properties do not say that the other siblings of the unit have not been at a port.
             self.alike = self.may_be = self.alike if behind else self.empty
-            self.spots: Sequence[Spot] = spots or [each for each in self.alike if _was_at(group, each, past)]
+            self.spots: Sequence[Spot] = spots or self.alike
         else:
             taken = (each for each in self.alike if each in at and each in told_at)
             spots += [each for each in taken if ids.isdisjoint(_ids_of(at[each], told))]
@@ -121,24 +127,26 @@ def _dock_of(group: Iterable[UdevDevice]) -> Dock | None:
 
 def _with_another_serial(group: Iterable[UdevDevice], spot: Spot, past: Past) -> Iterator[Spot]:
     """Where a unit of this model is remembered at this port, if only one of the two has a serial number."""
+    model = _model_of(group)
     for other in past.alike("port", spot.port, spot.within):
         if bool(other.serial) is bool(spot.serial):
             continue
-        usb = _unit_of(group)
-        model = "" if usb is None else model_of(usb)
         models = (each for known in past.known_at(other).values() for each in known.models)
         if any(may_be_model(model, each) for each in models):
             yield other
 
 
-def _was_at(group: Iterable[UdevDevice], spot: Spot, past: Past) -> bool:
+def _was_at(model: str, spot: Spot, past: Past) -> bool:
     """Whether a unit of this model may have been at a spot."""
-    usb = _unit_of(group)
-    model = "" if usb is None else model_of(usb)
     models = {each for known in past.known_at(spot).values() for each in known.models}
     # Those of this model may have been in doubt elsewhere since the others were there.
     models |= {seen.model for seen in past.siblings.get(spot, {}).values()}
     return any(may_be_model(model, each) for each in models)
+
+
+def _model_of(group: Iterable[UdevDevice]) -> str:
+    usb = _unit_of(group)
+    return "" if usb is None else model_of(usb)
 
 
 def _unit_of(group: Iterable[UdevDevice]) -> UdevDevice | None:

@@ -139,6 +139,8 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     # If they were here with and without their serial number, a pod may have got one of them either way.
     known = merged((known, *map(past.known_at, former.unread)))
     may_be = former.unread if home in former.unread else former.may_be
+    # They may have left a port before another model came there.
+    may_be = [*may_be, *former.taken]
     others = [each for other in may_be if other != home for each in past.known_at(other).values()]
     return Home(
         seen,

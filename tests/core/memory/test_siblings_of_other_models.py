@@ -325,3 +325,40 @@ def test_siblings_of_which_more_come_than_were_known_say_nothing_about_another_m
     told = node.look(rules, *keyboard, *hid(SCANNER, 7, 2, "S", first=5))
     assert {*told.values()} == {"Healthy"}
     assert {link: node.links()[link] for link in links} == links
+
+
+@pytest.mark.parametrize("index", [0, 1])
+@pytest.mark.parametrize("serial", [None, "0001"])
+@pytest.mark.parametrize("restarts", [False, True])
+def test_siblings_of_another_model_count_at_another_port_if_properties_say_that_they_are_the_same(
+    index: int, serial: str | None, *, restarts: bool
+) -> None:
+    node, rules = Booting(), rule("hid", 'identity = ["COLOR"]', match=ALL_INPUTS)
+    node.look(rules, *colored(hid(SCANNER, 1, 2, serial), "rr"))
+    link = next(link for link, path in node.links().items() if path == f"/dev/event{index}")
+    node.allocate(link)
+    node.look(rules, *colored(hid(SCANNER, 1, 2, serial), "rr"))
+    node.look(rules)
+    if restarts:
+        node.restart()
+    usb, first, second = colored(hid(KEYBOARD, 3, 2, serial, port="2"), "rr")
+    node.look(rules, usb, second)
+    assert node.links()[link] is None
+    assert node.look(rules, usb, first, second)[link] == "Healthy"
+    assert node.links()[link] == f"/dev/event{index}"
+
+
+def test_siblings_are_in_doubt_no_longer_once_a_clone_is_where_the_pod_got_one_of_them() -> None:
+    """The clone counts as the unit of the pod, because the port decides among clones."""
+    node, rules = Booting(), rule("kb", match=KEYBOARDS)
+    node.look(rules, *hid(KEYBOARD, 1, 2, "S"))
+    node.look(rules)
+    usb, _, second = hid(KEYBOARD, 2, 2, "S", port="3")
+    node.look(rules, usb, second)
+    node.allocate(next(link for link, path in node.links().items() if path == "/dev/event1"))
+    node.look(rules, usb, second)
+    keyboard, clone = hid(KEYBOARD, 3, 2, "S"), hid(KEYBOARD, 5, 2, "S", port="3", first=5)
+    assert "Healthy" not in node.look(rules, *keyboard).values()
+    told = node.look(rules, *keyboard, *clone)
+    free = {node.links()[link] for link, health in told.items() if health == "Healthy"}
+    assert free == {"/dev/event0", "/dev/event1"}

@@ -36,6 +36,7 @@ class Former:
     spots   those of them where they were, as far as properties or the serial number say
     may_be  those where any node of their unit may have been
     unread  the spots at their own port where they were if their serial number could not be read, now or then
+    may_be_told  whether properties, once they are known, may say that they were at one more
     is_known  whether the serial number of their unit, or of its dock, says at which ports it was
     is_unit whether the serial number says that no other unit was there
     """
@@ -51,7 +52,7 @@ class Former:
         ids = _ids_of(group, told) if self.alike else frozenset[str]()
         told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
         self._told = told_at
-        model = _model_of(group)
+        model, self.may_be_told = _model_of(group), bool(self.alike)
         self.alike = [each for each in self.alike if each in told_at or _was_at(model, each, past)]
         self.empty = [each for each in self.alike if each not in at]
         spots = [each for each in self.empty if each in told_at]

@@ -40,6 +40,7 @@ class Home(NamedTuple):
     is_same  whether the same is remembered there as here: only these siblings can have been there
     is_open  whether the numbers at these spots differ, so that nobody can tell which ones are theirs
     foreign  the numbers in `known` that may be those of another unit, at another spot
+    may_be_told  see `Former`
     """
 
     seen: Mapping[str, Seen]
@@ -54,6 +55,7 @@ class Home(NamedTuple):
     is_same: bool = False
     is_open: bool = False
     foreign: Collection[int] = ()
+    may_be_told: bool = False
 
     def ids(self, number: int) -> frozenset[str]:
         """The ids of the devices that had a number; none if they are forgotten, and it may be any device."""
@@ -155,6 +157,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
         is_same,
         is_open,
         foreign,
+        former.may_be_told,
     )
 
 

@@ -70,7 +70,7 @@ def number(
         home = home._replace(before={**home.before, **{n: home.before[n].mixed for n in missing}})
     seen, before = home.seen, home.before
     came = [path for path in seen if path not in home.stayed]
-    is_unsettled = bool(came and (missing or home.former)) and not spot.is_anonymous
+    is_unsettled = bool(came and (missing or home.former or home.may_be_told)) and not spot.is_anonymous
     # What cannot be read may have the same value.
     arrivals = {path: seen[path] for path in came} if is_unsettled and not is_one_unread else {}
     are_finished = all(node.initialized for node in group if node.sys_path in arrivals)

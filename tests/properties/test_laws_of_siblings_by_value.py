@@ -46,6 +46,40 @@ RULES = ("by a property", "by a property that several have")
         ("plug", "1", frozenset({0, 1, 2, 3})),
     ]
 )
+@example(
+    [
+        ("plug", "2", frozenset({0, 1, 2, 3})),
+        ("plug", "3", frozenset({0, 1, 2, 3})),
+        ("plug", "1", frozenset({0, 1})),
+        ("plug", "2", frozenset({1, 2})),
+        ("admit", 2),
+        ("plug", "1", frozenset({0, 1, 2, 3})),
+    ]
+)
+@example(
+    [
+        ("plug", "1", frozenset({0, 1})),
+        ("plug", "3", frozenset({0, 1})),
+        ("plug", "2", frozenset({2, 3})),
+        ("plug", "3", frozenset({1})),
+        ("admit", 0),
+        ("plug", "2", frozenset({1})),
+        ("plug", "2", frozenset({0, 1, 2, 3})),
+        ("plug", "1", frozenset({0, 1, 2, 3})),
+    ]
+)
+@example(
+    [
+        ("admit", 3),
+        ("plug", "2", frozenset({0, 1})),
+        ("plug", "3", frozenset({0, 1, 2})),
+        ("plug", "3", frozenset({1})),
+        ("admit", 0),
+        ("plug", "3", frozenset({0, 1, 2, 3})),
+        ("admit", 0),
+        ("plug", "2", frozenset({0, 1})),
+    ]
+)
 @given(st.lists(operations, max_size=8))
 def test_a_pod_gets_no_other_sibling_where_a_serial_number_would_prevent_it(
     rules: str, history: list[tuple[object, ...]]

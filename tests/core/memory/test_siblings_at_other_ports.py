@@ -9,6 +9,7 @@ import pytest
 from genericdp.core.device import UdevDevice
 from tests.core.memory.test_renewal import ANY
 from tests.core.memory.test_siblings import id_of
+from tests.core.memory.test_siblings_on_boards import Booting
 from tests.scenes.builders import a_card, a_usb_device, a_usb_node
 from tests.scenes.edits import Node, rule
 
@@ -452,3 +453,38 @@ def test_a_card_in_the_twin_of_a_dock_does_not_wait_for_the_ports_of_the_other_o
     for _ in range(2):
         told = node.look(rule("x"), *first[:-1], *dock("2", [0], 2))
         assert sorted(told.values()) == ["Healthy", "Healthy", "it is unplugged"]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("part", [0, 3])
+@pytest.mark.parametrize("serial", [None, "0001"])
+@pytest.mark.parametrize("ports", ["121", "1231", "12121", "31232"])
+def test_a_card_that_shared_values_tell_comes_back_to_a_port_where_it_was(
+    ports: str, serial: str | None, part: int, *, restarts: bool
+) -> None:
+    """What a pod has is remembered at its last port only, and the other ports of the card at each."""
+    node, link = Booting(), ""
+    for plug, port in enumerate(ports):
+        card = a_card(port, EVERY, 10 * (plug + 1), serial)
+        assert {*node.look(BY_HALF, *card).values()} == {"Healthy"}
+        if not link:
+            link = id_of(node, f"/dev/ttyUSB{part}")
+            node.allocate(link)
+            node.look(BY_HALF, *card)
+        assert node.inventory.links()[link] == f"/dev/ttyUSB{part}"
+        node.look(BY_HALF)
+        if restarts:
+            node.restart()
+
+
+def test_it_does_not_if_another_part_of_it_had_the_number_of_what_a_pod_has() -> None:
+    """The second of them was the third port of the card where it comes back, and the second one elsewhere."""
+    node = Node()
+    node.look(BY_HALF, *a_card("1", {0: 0, 2: 1, 3: 2}, 10, None))
+    moved = a_card("2", {0: 0, 1: 1, 2: 2}, 20, None)
+    node.look(BY_HALF, *moved)
+    node.allocate(id_of(node, "/dev/ttyUSB2"))
+    node.look(BY_HALF, *moved)
+    node.look(BY_HALF)
+    node.look(BY_HALF, *a_card("1", EVERY, 30, None))
+    assert all_links_lead(node) == {None}

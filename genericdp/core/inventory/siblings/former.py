@@ -90,15 +90,31 @@ class Former:
             every.append({number: known[number] for number in mine})
         return merged(every)
 
-    def mine(self, before: Mapping[int, Seen]) -> set[int]:
-        """The numbers that certainly were those of the same siblings at one of these spots."""
-        return set().union(*(self._mine_at(spot, before) for spot in self.empty))
+    def mine(self, before: Mapping[int, Seen], known: Mapping[int, Known]) -> set[int]:
+        """The numbers that certainly were those of the same siblings at one of these spots.
+
+        known  what is remembered at home of some of the siblings
+        """
+        mine = (self._mine_at(spot, before) | self._all_at(spot, before, known) for spot in self.empty)
+        return set().union(*mine)
 
     def _mine_at(self, spot: Spot, before: Mapping[int, Seen]) -> set[int]:
         """The numbers of those that were last seen at the path that is remembered at home, too."""
         seen = seen_at(spot, self._past, ())
         both = seen.keys() & before
         return {number for number in both if seen[number].order == before[number].order != ""}
+
+    def _all_at(self, spot: Spot, before: Mapping[int, Seen], known: Mapping[int, Known]) -> set[int]:
+        """All numbers at a spot if each is that of the same sibling at home, as the ids say.
+
+        A card that moves takes along the ids of all its nodes. What a pod has is remembered at its last port
+        only, so the other ones tell that this was one of them, too.
+        """
+        there, seen = self._past.known_at(spot), seen_at(spot, self._past, ())
+        is_exact = not any(each.is_late or each.is_mixed for each in (*seen.values(), *before.values()))
+        ids = {number: there[number].ids.keys() for number in there.keys() & known}
+        is_same = there.keys() == before.keys() and ids == {n: each.ids.keys() for n, each in known.items()}
+        return {*there} if is_exact and is_same else set()
 
 
 def merged(every: Iterable[Mapping[int, Known]]) -> dict[int, Known]:

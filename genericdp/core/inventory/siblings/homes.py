@@ -132,7 +132,7 @@ def home_of(group: Sequence[UdevDevice], spot: Spot, past: Past, told: Told, at:
     is_same = has_serial(spot) and not is_open
     # Some may not have come yet, and be remembered elsewhere.
     elsewhere_too = former.known(before)
-    foreign = () if former.is_unit else elsewhere_too.keys() - known.keys() - former.mine(before)
+    foreign = () if former.is_unit else elsewhere_too.keys() - known.keys() - former.mine(before, known)
     known = {**elsewhere_too, **known}
     if is_same:
         # What came with other values, at other ports, may have had these numbers there.

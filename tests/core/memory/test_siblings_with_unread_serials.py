@@ -39,6 +39,7 @@ def a_card(
     found = {"": usb}
     for n, part in enumerate(sorted(parts)):
         told = {"ID_PATH": "pci-0000:00:14.0-usb-0:1:1.0", "HALF": f"h{part // 2}", "ODD": f"o{part == 1}"}
+        told["PART"] = f"p{part}"
         node = a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}", properties=told)
         found[f"/dev/ttyUSB{n}"] = replace(node, incarnation=since + 1 + part)
     return found
@@ -163,6 +164,47 @@ def test_all_ports_are_known_with_and_without_the_serial_number(
             if after != "replug":
                 node.memory = load(dump(node.memory, "1"), "1" if after == "restart" else "2")
             assert pod.look(a_card(serial=serial))[pod.id] == "Healthy"
+
+
+OF_ONE_PORT = {
+    **{key: rules for key, rules in RULES.items() if "identity" in key},
+    'identity = ["PART"]': rule("x", 'identity = ["PART"]'),
+    'group_by = "ODD"': rule("x", 'group_by = "ODD"'),
+}
+
+
+@pytest.mark.parametrize("rules", OF_ONE_PORT.values(), ids=OF_ONE_PORT)
+@pytest.mark.parametrize("given", ["read", "unread"])
+@pytest.mark.parametrize("port", ["1", "2"])
+@pytest.mark.parametrize("after", ["replug", "restart", "boot"])
+def test_the_free_ports_are_offered_once_the_serial_number_is_read_again(
+    rules: str, given: str, port: str, after: str
+) -> None:
+    """The pod's own port has its id again, so no other one can be that."""
+    for path in (f"/dev/ttyUSB{n}" for n in PARTS):
+        node, card = Node(), a_card(serial="CARD" if given == "read" else None)
+        node.look(rules, *card.values())
+        pod = Pod(node, rules, path, card)
+        pod.look({})
+        if given == "read":
+            # It may be another card.
+            assert [id_ for id_, why in pod.look(a_card(serial=None)).items() if why == "Healthy"] == [pod.id]
+            pod.look({})
+        for _ in range(2):
+            if after != "replug":
+                node.memory = load(dump(node.memory, "1"), "1" if after == "restart" else "2")
+            pod.look(a_card(port=port))
+        assert {*pod.look(a_card(port=port)).values()} == {"Healthy"}
+
+
+def test_they_wait_as_long_as_the_port_of_the_pod_is_missing() -> None:
+    rules, node, card = rule("x", 'identity = ["ID_PATH"]'), Node(), a_card()
+    node.look(rules, *card.values())
+    pod = Pod(node, rules, "/dev/ttyUSB0", card)
+    for there in ({}, a_card(serial=None), {}):
+        pod.look(there)
+    assert "Healthy" not in pod.look(a_card([1, 2, 3])).values()
+    assert {*pod.look(a_card()).values()} == {"Healthy"}
 
 
 def test_it_is_said_that_they_cannot_be_told_apart() -> None:

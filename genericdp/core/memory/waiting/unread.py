@@ -10,7 +10,8 @@ The rules of this file:
 * Where the unit of a pod was last seen is also known from the id that edited rules gave it since. It may
   come back in the mode (as the model) that the pod got, or in its last one.
 * None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again
-  anyway. Under an id that was known before, only the node that the pod holds waits.
+  anyway. Under an id that was known before, only the node that the pod holds waits. Once that is back under
+  its id with a serial number, the other ones are free.
 * The device descriptor is not evidence: a chip that could not read its configuration reports that it has no
   serial number.
 """
@@ -122,6 +123,9 @@ class Unread:
             return
         if now is not None and self._is_the_one(now):
             earlier = self._renewal.renewed(known.resource, now).earlier
+            # What could not be read there is this node, and its serial number can be read now.
+            here = {at._replace(serial="") for at in now.spots}
+            earlier = {at: model for at, model in earlier.items() if at not in here}
         else:
             earlier = known.earlier
             yield from _had_of(id_, known.device)

@@ -362,3 +362,20 @@ def test_siblings_are_in_doubt_no_longer_once_a_clone_is_where_the_pod_got_one_o
     told = node.look(rules, *keyboard, *clone)
     free = {node.links()[link] for link, health in told.items() if health == "Healthy"}
     assert free == {"/dev/event0", "/dev/event1"}
+
+
+@pytest.mark.parametrize("group", ["ID_SERIAL_SHORT", "RIG"])
+def test_siblings_of_another_model_that_join_a_kit_were_not_where_a_unit_of_it_stays(group: str) -> None:
+    node, rules = Node(), rule("x", f'group_by = "{group}"', match=ALL_INPUTS)
+    values = {"ID_SERIAL_SHORT": "S", "RIG": "rig"}
+    unit, siblings = (
+        [replace(each, properties={**each.properties, **values}) for each in units]
+        for units in (hid(KEYBOARD, 1, 1, "S"), hid(SCANNER, 2, 2, "S", port="2", first=1))
+    )
+    (id_,) = node.look(rules, *unit)
+    node.allocate(id_)
+    node.look(rules, *unit)
+    (link,) = node.inventory.links()
+    for _ in range(2):
+        assert node.look(rules, *unit, *siblings)[id_] == "Healthy"
+        assert node.inventory.links()[link] == "/dev/event0"

@@ -166,11 +166,7 @@ def test_all_ports_are_known_with_and_without_the_serial_number(
             assert pod.look(a_card(serial=serial))[pod.id] == "Healthy"
 
 
-OF_ONE_PORT = {
-    **{key: rules for key, rules in RULES.items() if "identity" in key},
-    'identity = ["PART"]': rule("x", 'identity = ["PART"]'),
-    'group_by = "ODD"': rule("x", 'group_by = "ODD"'),
-}
+OF_ONE_PORT = {key: rule("x", key) for key in ('identity = ["PART"]', 'group_by = "PART"')}
 
 
 @pytest.mark.parametrize("rules", OF_ONE_PORT.values(), ids=OF_ONE_PORT)
@@ -198,13 +194,25 @@ def test_the_free_ports_are_offered_once_the_serial_number_is_read_again(
 
 
 def test_they_wait_as_long_as_the_port_of_the_pod_is_missing() -> None:
-    rules, node, card = rule("x", 'identity = ["ID_PATH"]'), Node(), a_card()
+    rules, node, card = rule("x", 'identity = ["PART"]'), Node(), a_card()
     node.look(rules, *card.values())
     pod = Pod(node, rules, "/dev/ttyUSB0", card)
     for there in ({}, a_card(serial=None), {}):
         pod.look(there)
     assert "Healthy" not in pod.look(a_card([1, 2, 3])).values()
     assert {*pod.look(a_card()).values()} == {"Healthy"}
+
+
+def test_they_wait_if_only_their_order_tells_them_apart() -> None:
+    """One was not bound when two pods got one each, and all are at another port."""
+    rules, node, card = rule("x", 'identity = ["HALF"]'), Node(), a_card(serial=None)
+    node.look(rules, *card.values())
+    card = {path: each for path, each in card.items() if path != "/dev/ttyUSB0"}
+    node.look(rules, *card.values())
+    pods = [Pod(node, rules, f"/dev/ttyUSB{n}", card) for n in (1, 2)]
+    for pod in pods:
+        pod.look({})
+        assert "Healthy" not in pod.look(a_card(port="2")).values()
 
 
 def test_it_is_said_that_they_cannot_be_told_apart() -> None:

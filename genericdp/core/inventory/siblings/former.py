@@ -58,7 +58,8 @@ class Former:
         spots = [each for each in self.empty if each in told_at]
         self.taken: Sequence[Spot] = ()
         if self.is_known:
-            taken = (each for each in self.alike if each in at)
+            # Another unit with their values may have been there. That says nothing of the numbers of these.
+            taken = (each for each in self.alike if each in at and _was_at(model, each, past))
             self.taken = [each for each in taken if not may_be_model(model, _model_of(at[each]))]
             # Properties do not say that the other siblings of the unit have not been at a port.
             self.alike = self.may_be = self.alike if behind else self.empty

@@ -11,11 +11,12 @@ The rules of this file:
   come back in the mode (as the model) that the pod got, or in its last one.
 * None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again
   anyway. Under an id that was known before, only the node that the pod holds waits. Once that is back under
-  its id with a serial number, the other ones are free.
+  its id with a serial number, and only it has these values, the other ones are free.
 * The device descriptor is not evidence: a chip that could not read its configuration reports that it has no
   serial number.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
@@ -123,9 +124,10 @@ class Unread:
             return
         if now is not None and self._is_the_one(now):
             earlier = self._renewal.renewed(known.resource, now).earlier
-            # What could not be read there is this node, and its serial number can be read now.
-            here = {at._replace(serial="") for at in now.spots}
-            earlier = {at: model for at, model in earlier.items() if at not in here}
+            if self._has_own_values(now):
+                # What could not be read there was this node, and its serial number can be read now.
+                here = {at._replace(serial="") for at in now.spots}
+                earlier = {at: model for at, model in earlier.items() if at not in here}
         else:
             earlier = known.earlier
             yield from _had_of(id_, known.device)
@@ -135,6 +137,16 @@ class Unread:
         for own in known.spots:
             for spot, model in self._absent.get((own.serial, own.within), ()) if own.serial else ():
                 yield _Had(id_, spot, model)
+
+    def _has_own_values(self, now: Device) -> bool:
+        """Whether the properties in its id tell a device from all its siblings."""
+        return now.key_hash != "" and all(self._alike[at.of_all, now.key_hash] == 1 for at in now.spots)
+
+    @cached_property
+    def _alike(self) -> Mapping[tuple[Spot, str], int]:
+        """(the spot that siblings share, values in the id) -> how many nodes there have them."""
+        devices = chain.from_iterable(offer.devices for offer in self._offers.values())
+        return Counter((at.of_all, device.key_hash) for device in devices for at in device.spots)
 
     @cached_property
     def _absent(self) -> Mapping[tuple[str, str], Sequence[tuple[Spot, str]]]:

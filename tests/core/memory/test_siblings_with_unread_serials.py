@@ -38,8 +38,8 @@ def a_card(
     usb = replace(usb, incarnation=since)
     found = {"": usb}
     for n, part in enumerate(sorted(parts)):
-        told = {"ID_PATH": "pci-0000:00:14.0-usb-0:1:1.0", "HALF": f"h{part // 2}", "ODD": f"o{part == 1}"}
-        told["PART"] = f"p{part}"
+        values = {"HALF": f"h{part // 2}", "ODD": f"o{part == 1}", "PART": f"p{part}"}
+        told = {"ID_PATH": "pci-0000:00:14.0-usb-0:1:1.0", **values}
         node = a_usb_node(usb, "tty", f"ttyUSB{n}", number=f"c 188:{n}", properties=told)
         found[f"/dev/ttyUSB{n}"] = replace(node, incarnation=since + 1 + part)
     return found

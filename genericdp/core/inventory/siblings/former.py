@@ -32,7 +32,7 @@ class Former:
 
     alike   where a node of their model is remembered with their place and serial number, or port in a dock
     empty   those of them where nothing is plugged in
-    taken   those of them where another model is plugged in now
+    taken   those of them where one of their model was and another model is plugged in now
     spots   those of them where they were, as far as properties or the serial number say
     may_be  those where any node of their unit may have been
     unread  the spots at their own port where they were if their serial number could not be read, now or then

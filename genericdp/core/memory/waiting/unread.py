@@ -125,7 +125,7 @@ class Unread:
         if now is not None and self._is_the_one(now):
             earlier = self._renewal.renewed(known.resource, now).earlier
             if self._has_own_values(now):
-                # What could not be read there was this node, and its serial number can be read now.
+                # Where its serial number could not be read, it has been read since: the node is back.
                 here = {at._replace(serial="") for at in now.spots}
                 earlier = {at: model for at, model in earlier.items() if at not in here}
         else:

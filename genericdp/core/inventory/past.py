@@ -169,8 +169,8 @@ class Past:
     doubtful     those of which nobody could tell which ones they were, by the spot that they share
     known_at     the numbers of remembered devices at a spot that siblings share
     alike        the spots that siblings share where devices are remembered with the same place, and with the
-                 same "serial" number, exact "port", or "dock" (its serial number, and the port there). The
-                 arguments are this word, what it stands for, and the place
+                 same "serial" number, exact "port", "dock" (its serial number, and the port there), or "id",
+                 or with "any serial" number. The arguments are this word, what it stands for, and the place
     spots_of     where the nodes of a device are or were, by its id
     port_of      the exact port of a remembered device, by its id; "" for any other
     port_at      the exact port of the node that a remembered link leads to, or did if just one was at one of

@@ -202,9 +202,13 @@ class _Numbers:
     @cached_property
     def _alike(self) -> Mapping[tuple[str, ...], Collection[Spot]]:
         found: dict[tuple[str, ...], list[Spot]] = {}
-        for spot in self._at:
+        for spot, numbers in self._at.items():
             found.setdefault(("serial", spot.serial, spot.within), []).append(spot)
             found.setdefault(("port", spot.port, spot.within), []).append(spot)
+            if spot.serial:
+                found.setdefault(("any serial", spot.within), []).append(spot)
+            for id_ in {id_ for known in numbers.values() for id_ in known.ids}:
+                found.setdefault(("id", id_, spot.within), []).append(spot)
         for known in self._memory.devices.values():
             for spot, dock in (*known.docks.items(), *known.device.docks.items()):
                 found.setdefault(("dock", dock.serial, dock.at, spot.within), []).append(spot.of_all)

@@ -364,6 +364,41 @@ def test_siblings_are_in_doubt_no_longer_once_a_clone_is_where_the_pod_got_one_o
     assert free == {"/dev/event0", "/dev/event1"}
 
 
+@pytest.mark.parametrize("serial", [None, "S"])
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("ports", [("1", "2"), ("3", "2"), ("1", "3"), ("3", "4")], ids="-".join)
+@pytest.mark.parametrize("after", ["replug", "restart", "boot"])
+def test_the_units_of_a_kit_are_not_taken_for_each_other_when_they_come_back_in_turn(
+    serial: str | None, count: int, ports: tuple[str, str], after: str
+) -> None:
+    node, rules = Booting(), rule("kit", 'group_by = "COLOR"', match=ALL_INPUTS)
+
+    def kit(plug: int, keyboard: str = "1", scanner: str = "2") -> Sequence[Sequence[UdevDevice]]:
+        units = (
+            (hid(KEYBOARD, plug, 1, serial, port=keyboard), "r"),
+            (hid(SCANNER, plug + 1, count, serial, port=scanner, first=1), "r" * count),
+        )
+        return [colored(nodes, colors) for nodes, colors in units]
+
+    keyboard, scanner = kit(1)
+    (id_,) = node.look(rules, *keyboard, *scanner)
+    node.allocate(id_)
+    node.look(rules, *keyboard, *scanner)
+    got = {path: link for link, path in node.links().items() if path is not None}
+    node.look(rules, *scanner)
+    node.look(rules)
+    if after == "boot":
+        node.reboot()
+    keyboard, scanner = kit(3, *ports)
+    node.look(rules, *keyboard)
+    if after == "restart":
+        node.restart()
+    assert node.look(rules, *keyboard, *scanner) == {id_: "Healthy"}
+    leads = node.links()
+    assert all(leads[link] in (path, None) for path, link in got.items())
+    assert ports != ("1", "2") or None not in leads.values()
+
+
 @pytest.mark.parametrize("group", ["ID_SERIAL_SHORT", "RIG"])
 def test_siblings_of_another_model_that_join_a_kit_were_not_where_a_unit_of_it_stays(group: str) -> None:
     node, rules = Node(), rule("x", f'group_by = "{group}"', match=ALL_INPUTS)

@@ -10,10 +10,13 @@ The rules of this file:
 * A unit without a serial number behind a dock that has one is known by that of the dock and its port there.
   Something else may be plugged in at the former port of the dock.
 * The kernel may have failed to read the serial number of a unit, now or before. So two units of one model at
-  one port may be the same one if exactly one of them has a serial number.
+  one port may be the same one if exactly one of them has a serial number, and those at two ports may be if
+  these properties say so.
+* A kit has several units under one id. So where an id was with the model of these siblings, it says nothing
+  of the ports of other models.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from genericdp.core.buses.port import Dock, dock_of, model_of
 from genericdp.core.buses.video import order_of
@@ -35,7 +38,8 @@ class Former:
     taken   those of them where one of their model was and another model is plugged in now
     spots   those of them where they were, as far as properties or the serial number say
     may_be  those where any node of their unit may have been
-    unread  the spots at their own port where they were if their serial number could not be read, now or then
+    unread  the spots where they were if their serial number could not be read, now or then: at their own port
+            and where properties say so
     may_be_told  whether properties, once they are known, may say that they were at one more
     is_known  whether the serial number of their unit, or of its dock, says at which ports it was
     is_unit whether the serial number says that no other unit was there
@@ -47,12 +51,17 @@ class Former:
         self.is_known = has_serial(spot) or bool(behind)
         self.is_unit = has_serial(spot) and not has_twin(past.twins, spot)
         self.alike = sorted(behind or {*past.alike("serial", spot.serial, spot.within)} - {spot})
-        self.unread = sorted(each for each in _with_another_serial(group, spot, past) if each not in at)
         # Asked in every step for all siblings, and hardly any unit has been at another port.
-        ids = _ids_of(group, told) if self.alike else frozenset[str]()
-        told_at = {each.of_all for id_ in ids for each in past.spots_of(id_)}
+        self.may_be_told = bool(self.alike or _of_other_kind(spot, past))
+        ids = _ids_of(group, told) if self.may_be_told else frozenset[str]()
+        model, told_at = _model_of(group), {each.of_all for id_ in ids for each in past.spots_of(id_)}
+        ever = {each for id_ in ids for each in past.alike("id", id_, spot.within)}
+        mine = {each for each in ever if _was_at(model, each, past)}
+        told_at = told_at & mine or mine or told_at
         self._told = told_at
-        model, self.may_be_told = _model_of(group), bool(self.alike)
+        unread = {each for each in mine if bool(each.serial) is not bool(spot.serial)}
+        unread.update(_with_another_serial(group, spot, past))
+        self.unread = sorted(each for each in unread if each not in at)
         self.alike = [each for each in self.alike if each in told_at or _was_at(model, each, past)]
         self.empty = [each for each in self.alike if each not in at]
         spots = [each for each in self.empty if each in told_at]
@@ -67,7 +76,9 @@ class Former:
         else:
             taken = (each for each in self.alike if each in at and each in told_at)
             spots += [each for each in taken if ids.isdisjoint(_ids_of(at[each], told))]
-            self.spots = self.may_be = spots
+            self.spots = spots
+            # What a pod has may be remembered where its id was before.
+            self.may_be = [*spots, *(each for each in self.empty if each in mine and each not in spots)]
 
     def left(self, home: Spot, before: Mapping[int, Seen]) -> Siblings:
         """The numbers that are remembered where these siblings were before they came here.
@@ -152,6 +163,11 @@ def _with_another_serial(group: Iterable[UdevDevice], spot: Spot, past: Past) ->
         models = (each for known in past.known_at(other).values() for each in known.models)
         if any(may_be_model(model, each) for each in models):
             yield other
+
+
+def _of_other_kind(spot: Spot, past: Past) -> Collection[Spot]:
+    """Where units with a serial number are remembered if this one has none, and the other way round."""
+    return past.alike("serial", "", spot.within) if spot.serial else past.alike("any serial", spot.within)
 
 
 def _was_at(model: str, spot: Spot, past: Past) -> bool:

@@ -13,7 +13,7 @@ from genericdp.core.buses.video import order_of
 from genericdp.core.device import UdevDevice
 from genericdp.core.inventory.identity import in_path_order
 from genericdp.core.inventory.past import NO_PAST, Past, Seen
-from genericdp.core.inventory.place import Spot, locate
+from genericdp.core.inventory.place import Spot, locate, may_be_model
 from genericdp.core.inventory.plugged import NOTHING_TOLD, Plugged, Told
 from genericdp.core.inventory.siblings.numbers import number
 from genericdp.core.inventory.siblings.unread import with_unread
@@ -100,13 +100,24 @@ class Groups:
 
     def _alone(self, past: Past) -> Iterable[Spot]:
         """Where a device node may be one of several that were at another port, or had another serial."""
-        away = [spot for spot, numbers in past.siblings.items() if self._have_left(spot, numbers)]
+        away = {spot: numbers for spot, numbers in past.siblings.items() if self._have_left(spot, numbers)}
         gone = {(spot.serial, spot.within) for spot in away} | {(spot.port, spot.within) for spot in away}
+        # Both at once, if the serial number could be read at one of the two ports only.
+        unread: dict[tuple[bool, str], set[str]] = {}
+        for spot, numbers in away.items():
+            models = {seen.model for seen in numbers.values()}
+            unread.setdefault((spot.serial != "", spot.within), set()).update(models)
         return [
             spot
             for spot in (self.at if gone else ())
-            if (spot.serial, spot.within) in gone or (spot.port, spot.within) in gone
+            if (spot.serial, spot.within) in gone
+            or (spot.port, spot.within) in gone
+            or self._has_model(spot, unread.get((spot.serial == "", spot.within), ()))
         ]
+
+    def _has_model(self, spot: Spot, models: Collection[str]) -> bool:
+        """Whether what is plugged in at a spot may be of one of these models."""
+        return any(may_be_model(locate(self.at[spot][0]).model, model) for model in models)
 
     def _have_left(self, spot: Spot, numbers: Mapping[int, Seen]) -> bool:
         """Whether some siblings are not at their spot any more. Something else may be there."""

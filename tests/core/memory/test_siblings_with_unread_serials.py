@@ -1,8 +1,8 @@
 """Ports of a card whose serial number could not be read, under rules whose ids do not depend on it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, count
+from itertools import combinations, count, product
 
 import pytest
 
@@ -22,6 +22,10 @@ RULES = {
         ("group_by", '"usb_device"'),
         ("replicas", "2"),
     )
+}
+BY_VALUE = {
+    **{key: rules for key, rules in RULES.items() if "[" in key or "HALF" in key},
+    "both": rule("x", 'group_by = "HALF"', 'identity = ["ID_PATH"]'),
 }
 by_all = pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
 
@@ -98,6 +102,13 @@ def part_at(path: str | None, card: Mapping[str, UdevDevice]) -> int | None:
     return None if path is None else card[path].incarnation % 100 - 1
 
 
+def are_taken_for(parts: Collection[int], before: Collection[int]) -> bool:
+    """Whether other ports have come than before, but as many: by order, or with one value."""
+    alike = [{*PARTS}, {0, 1}, {2, 3}, {0, 2, 3}]
+    both = [(each.intersection(parts), each.intersection(before)) for each in alike]
+    return any(now != then and len(now) == len(then) for now, then in both)
+
+
 @by_all
 @pytest.mark.parametrize("serials", [("CARD", None), (None, "CARD")], ids=["unread", "read"])
 def test_no_link_leads_to_another_port_of_a_card_of_which_some_come_without_its_serial_number(
@@ -130,6 +141,45 @@ def test_no_link_leads_to_another_port_of_a_card_of_which_some_come_without_its_
                 pod.look({**late, **more})
             pod.look(a_card(serial=before))
             assert pod.look(a_card(serial=before))[pod.id] == "Healthy"
+
+
+@pytest.mark.parametrize("rules", BY_VALUE.values(), ids=BY_VALUE)
+@pytest.mark.parametrize("serials", [("CARD", None), (None, "CARD")], ids=["unread", "read"])
+@pytest.mark.parametrize("after", ["replug", "restart", "boot"])
+@pytest.mark.parametrize("first", [PARTS, (1, 2, 3), (0, 2), (1,)], ids=str)
+def test_nor_if_they_come_so_at_another_port(
+    rules: str, serials: tuple[str | None, str | None], after: str, first: Collection[int]
+) -> None:
+    before, then = serials
+    for path in (f"/dev/ttyUSB{n}" for n in range(len(first))):
+        for parts in (parts for n in (1, 2, 3, 4) for parts in combinations(PARTS, n)):
+            if are_taken_for(parts, first):
+                continue
+            node, card = Node(), a_card(first, before)
+            node.look(rules, *card.values())
+            pod = Pod(node, rules, path, card)
+            if after == "replug":
+                pod.look({})
+            else:
+                node.memory = load(dump(node.memory, "1"), "1" if after == "restart" else "2")
+            for _ in range(2):
+                pod.look(a_card(parts, then, port="2"))
+
+
+@pytest.mark.parametrize("rules", BY_VALUE.values(), ids=BY_VALUE)
+@pytest.mark.parametrize("serials", [*product(("CARD", None), repeat=3)], ids=str)
+@pytest.mark.parametrize("port", ["1", "3"])
+def test_nor_if_they_come_back_from_there(rules: str, serials: Sequence[str | None], port: str) -> None:
+    first, then, last = serials
+    for path in ("/dev/ttyUSB0", "/dev/ttyUSB2"):
+        for parts in (parts for n in (1, 2, 3) for parts in combinations(PARTS, n)):
+            node, card = Node(), a_card(serial=first)
+            node.look(rules, *card.values())
+            pod = Pod(node, rules, path, card)
+            for there in ({}, a_card(serial=then, port="2"), {}):
+                pod.look(there)
+            for _ in range(2):
+                pod.look(a_card(parts, last, port=port))
 
 
 @by_all
@@ -203,8 +253,30 @@ def test_they_wait_as_long_as_the_port_of_the_pod_is_missing() -> None:
     assert {*pod.look(a_card()).values()} == {"Healthy"}
 
 
-def test_they_wait_if_only_their_order_tells_them_apart() -> None:
-    """One was not bound when two pods got one each, and all are at another port."""
+@pytest.mark.parametrize("key", ['identity = ["{}"]', 'group_by = "{}"'])
+@pytest.mark.parametrize(
+    ("name", "parts"), [("HALF", [0]), ("HALF", [3, 1]), ("ODD", [1]), ("ODD", [3]), ("ODD", [1, 0])]
+)
+@pytest.mark.parametrize("port", ["1", "2"])
+@pytest.mark.parametrize("after", ["replug", "restart", "boot"])
+def test_those_with_other_values_are_offered_as_well(
+    key: str, name: str, parts: Sequence[int], port: str, after: str
+) -> None:
+    """Also if other pods have them."""
+    node, rules, card = Node(), rule("x", key.format(name)), a_card(serial=None)
+    node.look(rules, *card.values())
+    pods = [Pod(node, rules, f"/dev/ttyUSB{part}", card) for part in parts]
+    node.look(rules)
+    if after != "replug":
+        node.memory = load(dump(node.memory, "1"), "1" if after == "restart" else "2")
+    *_, told = [pod.look(a_card(port=port), is_another=len(pods) > 1) for pod in (*pods, *pods)]
+    values = [pod.id.split("_")[1] for pod in pods]
+    free = {pod.id for pod in pods}.union(id_ for id_ in told if id_.split("_")[1] not in values)
+    assert {told[id_] for id_ in free} == {"Healthy"}
+
+
+def test_those_with_its_value_wait() -> None:
+    """Their order was another one when the pods got them, because one was not bound."""
     rules, node, card = rule("x", 'identity = ["HALF"]'), Node(), a_card(serial=None)
     node.look(rules, *card.values())
     card = {path: each for path, each in card.items() if path != "/dev/ttyUSB0"}
@@ -212,7 +284,8 @@ def test_they_wait_if_only_their_order_tells_them_apart() -> None:
     pods = [Pod(node, rules, f"/dev/ttyUSB{n}", card) for n in (1, 2)]
     for pod in pods:
         pod.look({})
-        assert "Healthy" not in pod.look(a_card(port="2")).values()
+        told = pod.look(a_card(port="2"))
+        assert {id_ for id_, why in told.items() if why == "Healthy"} == {each.id for each in pods}
 
 
 def test_it_is_said_that_they_cannot_be_told_apart() -> None:

@@ -11,12 +11,11 @@ The rules of this file:
   come back in the mode (as the model) that the pod got, or in its last one.
 * None of the nodes of such a unit is offered under a new id, because the unit has to be plugged in again
   anyway. Under an id that was known before, only the node that the pod holds waits. Once that is back under
-  its id with a serial number, and only it has these values, the other ones are free.
+  its id with a serial number, those with other values of the same properties are free.
 * The device descriptor is not evidence: a chip that could not read its configuration reports that it has no
   serial number.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
@@ -25,6 +24,7 @@ from typing import NamedTuple
 from genericdp.core.inventory.inventory import Inventory
 from genericdp.core.inventory.offer import Device
 from genericdp.core.inventory.part import may_be_twin
+from genericdp.core.inventory.past import Value, value_of
 from genericdp.core.inventory.place import Spot, may_be_model
 from genericdp.core.inventory.plugged import BySerial
 from genericdp.core.memory.held import Held
@@ -34,11 +34,20 @@ from genericdp.core.usb_port import Pairs
 
 
 class _Had(NamedTuple):
-    """A node that a pod may have had: the id of its device, its spot, the model of its unit ("": unknown)."""
+    """A node that a pod may have had: the id of its device, its spot, the model of its unit ("": unknown).
+
+    value  what properties say of it, if it is back there
+    """
 
     id_: str
     spot: Spot
     model: str
+    value: Value = Value()
+
+    def is_another(self, device: Device) -> bool:
+        """Whether properties say that a device is another one."""
+        value = value_of(device.basis, device.key_hash)
+        return value != self.value and value.basis == self.value.basis != ""
 
 
 class Unread:
@@ -85,6 +94,7 @@ class Unread:
                     and (is_new or had.spot.within == spot.within)
                     and not (is_held and self._is_told(known, device, spot, model))
                     and (had.id_ in self._exclusive or not is_shared)
+                    and not had.is_another(device)
                     and not self._was_there(had.id_, spot)
                 ):
                     self._renewal.units.lacking[had.id_] = _what_to_do(spot, node.path)
@@ -123,30 +133,19 @@ class Unread:
         if known is None or (now is known.device and not known.earlier):
             return
         if now is not None and self._is_the_one(now):
-            earlier = self._renewal.renewed(known.resource, now).earlier
-            if self._has_own_values(now):
-                # Where its serial number could not be read, it has been read since: the node is back.
-                here = {at._replace(serial="") for at in now.spots}
-                earlier = {at: model for at, model in earlier.items() if at not in here}
+            # Where its serial number could not be read, it has been read since: the node is back.
+            here = {at._replace(serial="") for at in now.spots}
+            told = value_of(now.basis, now.key_hash)
+            for spot, model in self._renewal.renewed(known.resource, now).earlier.items():
+                yield _Had(id_, spot, model, told if spot in here else Value())
         else:
-            earlier = known.earlier
             yield from _had_of(id_, known.device)
             yield from _in_other_modes(id_, known)
-        for spot, model in earlier.items():
-            yield _Had(id_, spot, model)
+            for spot, model in known.earlier.items():
+                yield _Had(id_, spot, model)
         for own in known.spots:
             for spot, model in self._absent.get((own.serial, own.within), ()) if own.serial else ():
                 yield _Had(id_, spot, model)
-
-    def _has_own_values(self, now: Device) -> bool:
-        """Whether the properties in its id tell a device from all its siblings."""
-        return now.key_hash != "" and all(self._alike[at.of_all, now.key_hash] == 1 for at in now.spots)
-
-    @cached_property
-    def _alike(self) -> Mapping[tuple[Spot, str], int]:
-        """(the spot that siblings share, values in the id) -> how many nodes there have them."""
-        devices = chain.from_iterable(offer.devices for offer in self._offers.values())
-        return Counter((at.of_all, device.key_hash) for device in devices for at in device.spots)
 
     @cached_property
     def _absent(self) -> Mapping[tuple[str, str], Sequence[tuple[Spot, str]]]:
